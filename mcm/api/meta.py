@@ -1,0 +1,127 @@
+"""What all API objects share: metadata, owner references, selectors, the resource descriptor.
+
+Types are frozen and declare only the fields the project uses: an update that changes nothing else
+compares equal and wakes nobody. Fields not declared survive in the API server, because writes are
+patches (:mod:`mcm.client`). Containers inside are read-only by convention; never mutate them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+JSONObject = dict[str, object]
+"""A decoded JSON object that is somebody else's: carried, never interpreted."""
+
+
+class ApiStruct(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False
+):
+    """Base of all API types. ``gc=False``: objects decoded from JSON hold no cycles."""
+
+
+class OwnerReference(ApiStruct, frozen=True, kw_only=True):
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+    def controller_ref(self) -> OwnerReference | None:
+        """Return the owner reference with ``controller: true``, if any."""
+        return next((r for r in self.owner_references if r.controller), None)
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or ``name`` if cluster-scoped: the key of stores and queues."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class KubeObject(Protocol):
+    """Whatever has metadata; every type named in a :class:`Resource` does."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+T = TypeVar("T", bound=KubeObject)
+T_co = TypeVar("T_co", bound=KubeObject, covariant=True)
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Split a store key into (namespace, name); the former is empty if cluster-scoped."""
+    namespace, _, name = key.rpartition("/")
+    return namespace, name
+
+
+def is_controlled_by(meta: ObjectMeta, owner_uid: str) -> bool:
+    ref = meta.controller_ref()
+    return ref is not None and ref.uid == owner_uid
+
+
+class LabelSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(ApiStruct, frozen=True, kw_only=True):
+    """Matching lives in :mod:`mcm.api.selectors`."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T_co]):
+    """A served resource and the type its objects decode to."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: type[T_co]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """``plural.group``, as in ``kubectl api-resources``; the label of metrics and logs."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """Return the URL path. Without ``namespace``, a namespaced resource's path spans all."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        if name:
+            parts.append(quote(name, safe=""))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
