@@ -1,0 +1,55 @@
+# Two commands do all the set-up on a fresh machine with Python >= 3.11:
+#   make start   runs mcm: against the kubeconfigs given, else on the embedded sandbox cluster
+#   make test    passes the tests
+# The rest: make check (style, types, layers, generated files), make lock (renew constraints.txt).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+export CONTROL_KUBECONFIG TARGET_KUBECONFIG
+
+.DEFAULT_GOAL := help
+.PHONY: help start test check format lock crds clean
+
+help:
+	@sed -n '1,4s/^# \{0,1\}//p' Makefile
+
+start: $(VENV)/.runtime
+	@exec $(BIN)/mcm start $(ARGS)
+
+test: $(VENV)/.development
+	$(BIN)/pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+check: $(VENV)/.development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/python tests/generated_files.py
+
+format: $(VENV)/.development
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+crds: $(VENV)/.runtime
+	$(BIN)/mcm crds > charts/mcm/crds/machine.sapcloud.io.yaml
+
+lock: $(VENV)/.development
+	$(BIN)/pip freeze --exclude-editable | grep -v '^mcm' > constraints.txt
+
+clean:
+	rm -rf $(VENV) dev .mypy_cache .ruff_cache .pytest_cache .coverage
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "mcm needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) \
+	  || { echo "the venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.development: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	@touch $@ $(VENV)/.runtime

@@ -1,0 +1,40 @@
+"""Merge patches (RFC 7396): what to send so that the server's object becomes the wanted one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcm.api.meta import JSONObject
+
+
+def merge_diff(old: Mapping[str, object], new: Mapping[str, object]) -> JSONObject:
+    """Return the smallest merge patch which turns ``old`` into ``new``; empty if they are equal.
+
+    Lists are replaced whole, as the RFC has it. A merge patch cannot write a null member: one in
+    ``new`` means absent, as does one in ``old``. Neither argument is changed, and parts of
+    ``new`` may be shared with the result.
+    """
+    patch: JSONObject = {
+        key: None for key, had in old.items() if had is not None and new.get(key) is None
+    }
+    for key, wanted in new.items():
+        if wanted is None:
+            continue
+        present = old.get(key)
+        if isinstance(wanted, Mapping) and isinstance(present, Mapping):
+            if inner := merge_diff(present, wanted):
+                patch[key] = inner
+        elif not _same(present, wanted):
+            patch[key] = wanted
+    return patch
+
+
+def _same(left: object, right: object) -> bool:
+    """JSON equality: unlike Python's, a truth value never equals a number."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return left == right
