@@ -1,0 +1,70 @@
+"""What every controller is built from. One object per process and set of clusters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from prometheus_client import CollectorRegistry
+
+from mcm.clock import Clock
+from mcm.controllers.runtime import Controller, Outcome
+from mcm.controllers.runtime_metrics import ControllerMetrics
+from mcm.controllers.settings import ControllerSettings
+from mcm.metrics import once_per_registry
+from mcm.workqueue import QueueMetrics, WorkQueue
+
+if TYPE_CHECKING:
+    from mcm.client.client import Client
+    from mcm.driver.contract import Driver
+    from mcm.events import EventRecorder
+    from mcm.informers.factory import InformerFactory
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ControllerContext:
+    """Passed to the ``build(ctx)`` of each controller package, which makes queues, registers
+    handlers and returns its controllers; nothing runs before the caller runs them.
+
+    *control* is the cluster that holds the machine objects, *target* the one the machines join
+    (None: no target cluster, then there are no nodes to look at). ``random`` is the only source of
+    chance, so that a simulation can seed it.
+    """
+
+    control: Client
+    target: Client | None
+    control_informers: InformerFactory
+    target_informers: InformerFactory | None
+    namespace: str
+    clock: Clock
+    events: EventRecorder
+    driver: Driver
+    options: ControllerSettings
+    registry: CollectorRegistry
+    random: random.Random
+
+    def queue(self, name: str) -> WorkQueue[str]:
+        """Return a new queue that reports under ``name``."""
+        metrics = once_per_registry(self.registry, QueueMetrics)
+        return WorkQueue(name, clock=self.clock, metrics=metrics)
+
+    def controller(
+        self,
+        name: str,
+        queue: WorkQueue[str],
+        reconcile: Callable[[str], Awaitable[Outcome]],
+        *,
+        workers: int,
+    ) -> Controller:
+        """Return a new controller that reports under ``name``."""
+        return Controller(
+            name,
+            queue,
+            reconcile,
+            workers=workers,
+            clock=self.clock,
+            metrics=once_per_registry(self.registry, ControllerMetrics),
+        )

@@ -1,0 +1,290 @@
+"""Workers that take keys from a queue and reconcile them.
+
+``Controller.run()`` keeps N workers. What a reconcile returns or raises decides about the key:
+
+===========================  =====================================================================
+outcome                      what happens to the key
+===========================  =====================================================================
+``DONE``                     forgotten; only an add brings it back
+``Outcome(after=s)``         forgotten, added again in ``s`` seconds
+Conflict, AlreadyExists      rate-limited retry, logged at debug level: the stores will catch up
+an expected error            rate-limited retry (not before the server's ``Retry-After``), one
+                             warning line
+TerminalError                forgotten, counted, one warning line
+any other exception          rate-limited retry; a traceback the first time
+===========================  =====================================================================
+
+No key is ever given up after so-and-so many retries: the back-off grows to 1000 s and stays there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import final
+
+from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError
+from mcm.clock import Clock
+from mcm.controllers.runtime_metrics import ControllerMetrics, Result
+from mcm.driver.errors import DriverError
+from mcm.workqueue import QueueShutDown, WorkQueue
+
+log = logging.getLogger(__name__)
+
+SLOW_RECONCILE = 30.0
+"""Seconds after which a reconcile that still runs is reported by name."""
+
+STOP_GRACE = 30.0
+"""Seconds that workers have to end after their queue was shut down."""
+
+_SOONEST = 0.01  # seconds: no outcome can make a worker spin on one key
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a reconcile returns: when it wants to look again by itself, and why.
+
+    ``after`` is in seconds; None means that only events bring the key back.
+    """
+
+    after: float | None = None
+    reason: str = ""
+
+    def sooner(self, other: Outcome) -> Outcome:
+        """Return whichever of the two wants to look again first; on a tie, this one."""
+        if other.after is None:
+            return self
+        if self.after is None or other.after < self.after:
+            return other
+        return self
+
+
+DONE = Outcome()
+
+
+def earliest(*outcomes: Outcome) -> Outcome:
+    """Return the outcome that wants to look again first; DONE if none does."""
+    soonest = DONE
+    for outcome in outcomes:
+        soonest = soonest.sooner(outcome)
+    return soonest
+
+
+class TerminalError(Exception):
+    """Retrying cannot help: do nothing until the object, or something it depends on, changes."""
+
+
+class Failure(Enum):
+    """What an exception from a reconcile means."""
+
+    CONFLICT = auto()
+    EXPECTED = auto()
+    TERMINAL = auto()
+    UNEXPECTED = auto()
+
+
+def classify(error: Exception) -> Failure:
+    """Say what ``error`` means; of a group, the worst of its members counts.
+
+    Expected are all errors of the client and of drivers, time-outs and lost connections: their text
+    says all there is to say.
+    """
+    if isinstance(error, ExceptionGroup):
+        kinds = {classify(member) for member in error.exceptions}
+        order = (Failure.UNEXPECTED, Failure.EXPECTED, Failure.CONFLICT, Failure.TERMINAL)
+        return next(kind for kind in order if kind in kinds)
+    if isinstance(error, Conflict | AlreadyExists):
+        return Failure.CONFLICT
+    if isinstance(error, TerminalError):
+        return Failure.TERMINAL
+    if isinstance(error, KubeError | DriverError | TimeoutError | ConnectionError):
+        return Failure.EXPECTED
+    return Failure.UNEXPECTED
+
+
+def retry_after(error: Exception) -> float:
+    """Return the seconds a server asked to wait, the longest in a group; 0 if none did."""
+    if isinstance(error, ExceptionGroup):
+        return max(retry_after(member) for member in error.exceptions)
+    return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
+
+
+@final
+class Controller:
+    """N workers on one queue. ``reconcile`` is called for one key at a time, never twice at once
+    for the same key."""
+
+    def __init__(
+        self,
+        name: str,
+        queue: WorkQueue[str],
+        reconcile: Callable[[str], Awaitable[Outcome]],
+        *,
+        workers: int,
+        clock: Clock,
+        metrics: ControllerMetrics | None = None,
+        slow_after: float = SLOW_RECONCILE,
+        stop_grace: float = STOP_GRACE,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"controller {name} needs at least one worker, got {workers}")
+        self.name = name
+        self.queue = queue
+        self._reconcile = reconcile
+        self._workers = workers
+        self._clock = clock
+        self._metrics = metrics
+        self._slow_after = slow_after
+        self._stop_grace = stop_grace
+        # Which unexpected error was last reported with a traceback, by key.
+        self._reported: dict[str, str] = {}
+        if metrics is not None:
+            metrics.start_at_zero(name, workers=workers)
+
+    async def run(self) -> None:
+        """Work until the queue is shut down and empty, or until cancelled.
+
+        After a shutdown the workers finish what is in flight and what is ready; those that have not
+        ended ``stop_grace`` seconds later are cancelled, and what they were at is logged.
+        """
+        async with asyncio.TaskGroup() as group:
+            workers = [
+                group.create_task(self._work(), name=f"{self.name}-worker-{n}")
+                for n in range(self._workers)
+            ]
+            group.create_task(self._stop_in_time(workers), name=f"{self.name}-shutdown")
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self._process(key)
+            finally:
+                self.queue.done(key)
+
+    async def _stop_in_time(self, workers: list[asyncio.Task[None]]) -> None:
+        await self.queue.wait_shut_down()
+        _, late = await asyncio.wait(workers, timeout=self._stop_grace)
+        if late:
+            log.warning(
+                "controller %s: %d workers did not end within %.0f s, cancelling; in flight: %s",
+                self.name,
+                len(late),
+                self._stop_grace,
+                ", ".join(self.queue.processing) or "none",
+            )
+        for worker in late:
+            worker.cancel()
+
+    async def _process(self, key: str) -> None:
+        with self._measured(key):
+            try:
+                outcome = await self._reconcile(key)
+            except Exception as error:  # every kind is logged, counted and retried
+                result = self._failed(key, error)
+            else:
+                result = self._succeeded(key, outcome)
+        if self._metrics is not None:
+            self._metrics.reconciles.labels(self.name, result.value).inc()
+
+    def _succeeded(self, key: str, outcome: Outcome) -> Result:
+        self._reported.pop(key, None)
+        self.queue.forget(key)
+        if outcome.after is None:
+            return Result.SUCCESS
+        log.debug(
+            "%s %s: again in %.3f s (%s)", self.name, key, outcome.after, outcome.reason or "-"
+        )
+        self.queue.add_after(key, max(outcome.after, _SOONEST))
+        return Result.REQUEUE_AFTER
+
+    def _failed(self, key: str, error: Exception) -> Result:
+        failure = classify(error)
+        if failure is Failure.CONFLICT:
+            delay = self._retry(key, error)
+            log.debug("%s %s: %s; again in %.3f s", self.name, key, error, delay)
+            return Result.CONFLICT
+        if self._metrics is not None:
+            self._metrics.errors.labels(self.name).inc()
+        if failure is Failure.TERMINAL:
+            self._reported.pop(key, None)
+            self.queue.forget(key)
+            log.warning("%s %s: %s; not retried until something changes", self.name, key, error)
+            return Result.TERMINAL
+        delay = self._retry(key, error)
+        if failure is Failure.UNEXPECTED and self._is_news(key, error):
+            log.error(
+                "%s %s: unexpected error, again in %.3f s", self.name, key, delay, exc_info=error
+            )
+        else:
+            log.warning("%s %s: %s; again in %.3f s", self.name, key, one_line(error), delay)
+        return Result.ERROR
+
+    def _retry(self, key: str, error: Exception) -> float:
+        priority = self.queue.priority(key)
+        return self.queue.add_rate_limited(key, priority=priority, at_least=retry_after(error))
+
+    def _is_news(self, key: str, error: Exception) -> bool:
+        """Whether this key's last unexpected error was of another class, or there was none."""
+        kind = type(error).__qualname__
+        if self._reported.get(key) == kind:
+            return False
+        self._reported[key] = kind
+        return True
+
+    @contextmanager
+    def _measured(self, key: str) -> Iterator[None]:
+        started = self._clock.monotonic()
+        watchdog = _Watchdog(self._slow_after, lambda: self._report_slow(key, started))
+        if self._metrics is not None:
+            self._metrics.active.labels(self.name).inc()
+        try:
+            yield
+        finally:
+            watchdog.stop()
+            if self._metrics is not None:
+                took = self._clock.monotonic() - started
+                self._metrics.active.labels(self.name).dec()
+                self._metrics.duration.labels(self.name).observe(took)
+
+    def _report_slow(self, key: str, started: float) -> None:
+        running = self._clock.monotonic() - started
+        log.warning("%s %s: reconcile still runs after %.0f s", self.name, key, running)
+        if self._metrics is not None and running < 2 * self._slow_after:
+            self._metrics.slow.labels(self.name).inc()
+
+
+@final
+class _Watchdog:
+    """Calls back after ``period`` seconds, and again after each doubling, until stopped."""
+
+    def __init__(self, period: float, report: Callable[[], None]) -> None:
+        self._report = report
+        self._period = period
+        self._timer = asyncio.get_running_loop().call_later(period, self._bark)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _bark(self) -> None:
+        self._report()
+        self._timer = asyncio.get_running_loop().call_later(self._period, self._bark)
+        self._period *= 2
+
+
+def one_line(error: BaseException, *, limit: int = 300) -> str:
+    """Return class and text of ``error`` on one line, cut to ``limit`` characters."""
+    if isinstance(error, BaseExceptionGroup):
+        text = "; ".join(one_line(member) for member in error.exceptions)
+    else:
+        text = f"{type(error).__name__}: {error}"
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,84 @@
+"""Metrics of the worker runtime, label ``controller``.
+
+======================================  =========  ================================================
+name                                    type       meaning
+======================================  =========  ================================================
+mcm_controller_reconcile_total          counter    finished reconciles, by ``result``: success,
+                                                   requeue_after, conflict, error, terminal
+mcm_controller_reconcile_errors_total   counter    those with result error or terminal
+mcm_controller_reconcile_duration_seconds  histogram  how long each took
+mcm_controller_slow_reconciles_total    counter    those that ran past the watchdog's limit
+mcm_controller_active_workers           gauge      reconciles that run now
+mcm_controller_max_workers              gauge      how many may run at once
+======================================  =========  ================================================
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from mcm.metrics import RECONCILE_BUCKETS
+
+_LABEL = ("controller",)
+
+
+class Result(StrEnum):
+    """How a reconcile ended."""
+
+    SUCCESS = "success"
+    REQUEUE_AFTER = "requeue_after"
+    CONFLICT = "conflict"
+    ERROR = "error"
+    TERMINAL = "terminal"
+
+
+@final
+class ControllerMetrics:
+    """The metric families, for any number of controllers. Make one per registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.reconciles = Counter(
+            "mcm_controller_reconcile",
+            "Finished reconciles by result.",
+            ("controller", "result"),
+            registry=registry,
+        )
+        self.errors = Counter(
+            "mcm_controller_reconcile_errors",
+            "Reconciles that failed, conflicts not counted.",
+            _LABEL,
+            registry=registry,
+        )
+        self.duration = Histogram(
+            "mcm_controller_reconcile_duration_seconds",
+            "Seconds a reconcile took.",
+            _LABEL,
+            registry=registry,
+            buckets=RECONCILE_BUCKETS,
+        )
+        self.slow = Counter(
+            "mcm_controller_slow_reconciles",
+            "Reconciles that ran past the watchdog's limit.",
+            _LABEL,
+            registry=registry,
+        )
+        self.active = Gauge(
+            "mcm_controller_active_workers", "Reconciles that run now.", _LABEL, registry=registry
+        )
+        self.workers = Gauge(
+            "mcm_controller_max_workers",
+            "How many reconciles may run at once.",
+            _LABEL,
+            registry=registry,
+        )
+
+    def start_at_zero(self, controller: str, *, workers: int) -> None:
+        """Create all series of a controller, so that rates are right from its first failure."""
+        for result in Result:
+            self.reconciles.labels(controller, result.value)
+        for family in (self.errors, self.duration, self.slow, self.active):
+            family.labels(controller)
+        self.workers.labels(controller).set(workers)

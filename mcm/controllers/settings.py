@@ -1,0 +1,143 @@
+"""What an operator can set about the controllers' behaviour: one frozen object, defaults as
+documented for the Go implementation's flags. Process matters (ports, kubeconfigs, logging) are not
+here but in :mod:`mcm.options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final, final
+
+_RESOURCE_EXHAUSTED_RETRY: Final = timedelta(minutes=10)
+
+
+def _flag(name: str) -> Mapping[str, str]:
+    return MappingProxyType({"flag": name})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """Each field names its flag in ``metadata["flag"]``; :func:`flag_of` reads it."""
+
+    concurrent_syncs: int = field(default=10, metadata=_flag("concurrent-syncs"))
+    """Workers of each set and deployment queue."""
+    machine_concurrent_syncs: int = field(default=50, metadata=_flag("machine-concurrent-syncs"))
+    """Workers of each machine-side queue."""
+    min_resync_period: timedelta = field(
+        default=timedelta(hours=12), metadata=_flag("min-resync-period")
+    )
+
+    # Machines
+    creation_timeout: timedelta = field(
+        default=timedelta(minutes=20), metadata=_flag("machine-creation-timeout")
+    )
+    """From creation until the node must have joined, or the machine is Failed."""
+    health_timeout: timedelta = field(
+        default=timedelta(minutes=10), metadata=_flag("machine-health-timeout")
+    )
+    """How long a machine may be unhealthy before it is Failed."""
+    drain_timeout: timedelta = field(
+        default=timedelta(hours=2), metadata=_flag("machine-drain-timeout")
+    )
+    """How long a drain may take before pods are deleted by force."""
+    inplace_update_timeout: timedelta = field(
+        default=timedelta(minutes=20), metadata=_flag("machine-inplace-update-timeout")
+    )
+    max_evict_retries: int = field(default=360, metadata=_flag("machine-max-evict-retries"))
+    """Evictions tried per pod before it is deleted by force (360 = 2 h at one per 20 s)."""
+    pv_detach_timeout: timedelta = field(
+        default=timedelta(minutes=2), metadata=_flag("machine-pv-detach-timeout")
+    )
+    """Per pod with volumes: how long to wait for them to leave the node."""
+    pv_reattach_timeout: timedelta = field(
+        default=timedelta(seconds=90), metadata=_flag("machine-pv-reattach-timeout")
+    )
+    """Per pod with volumes: how long to wait for them to appear elsewhere."""
+    preserve_timeout: timedelta = field(
+        default=timedelta(hours=96), metadata=_flag("machine-preserve-timeout")
+    )
+    """How long a preserved machine stays."""
+    node_conditions: tuple[str, ...] = field(
+        default=("KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"),
+        metadata=_flag("node-conditions"),
+    )
+    """Node conditions that mean unhealthy when True (besides Ready not being True)."""
+    bootstrap_token_auth_extra_groups: str = field(
+        default="", metadata=_flag("bootstrap-token-auth-extra-groups")
+    )
+    """Comma-separated groups put on bootstrap tokens."""
+    resource_exhausted_retry: timedelta = field(
+        default=_RESOURCE_EXHAUSTED_RETRY, metadata=_flag("resource-exhausted-retry")
+    )
+    """Wait after a provider's quota or capacity error; zero means the default."""
+
+    # Safety
+    orphan_vms_period: timedelta = field(
+        default=timedelta(minutes=15), metadata=_flag("machine-safety-orphan-vms-period")
+    )
+    apiserver_statuscheck_timeout: timedelta = field(
+        default=timedelta(seconds=30),
+        metadata=_flag("machine-safety-apiserver-statuscheck-timeout"),
+    )
+    """How long an API server may be out of reach before machines are frozen."""
+    apiserver_statuscheck_period: timedelta = field(
+        default=timedelta(minutes=1),
+        metadata=_flag("machine-safety-apiserver-statuscheck-period"),
+    )
+    safety_up: int = field(default=2, metadata=_flag("safety-up"))
+    """Machines a set may have above its replicas and surge before it is frozen."""
+    safety_down: int = field(default=1, metadata=_flag("safety-down"))
+    """How far below the freezing limit the count must fall before the set is unfrozen."""
+    overshooting_period: timedelta = field(
+        default=timedelta(minutes=1), metadata=_flag("machine-safety-overshooting-period")
+    )
+    autoscaler_scaledown_annotation: bool = field(
+        default=True, metadata=_flag("autoscaler-scaledown-annotation-during-rollout")
+    )
+    """Mark nodes during a rollout, so that the cluster autoscaler leaves them alone."""
+
+    def __post_init__(self) -> None:
+        if not self.resource_exhausted_retry:
+            object.__setattr__(self, "resource_exhausted_retry", _RESOURCE_EXHAUSTED_RETRY)
+
+    def validate(self) -> list[str]:
+        """Return one line for each value that cannot work, naming its flag; empty if all can."""
+        problems = [p for f in fields(self) for p in _out_of_range(f, getattr(self, f.name))]
+        problems += [
+            f"--{flag_of('node_conditions')}: {condition!r} is no condition type"
+            for condition in self.node_conditions
+            if not condition or condition != condition.strip()
+        ]
+        if self.apiserver_statuscheck_period < self.apiserver_statuscheck_timeout:
+            problems.append(
+                f"--{flag_of('apiserver_statuscheck_period')}: must not be shorter than "
+                f"--{flag_of('apiserver_statuscheck_timeout')}"
+            )
+        return problems
+
+
+_WORKERS: Final = frozenset({"concurrent_syncs", "machine_concurrent_syncs"})
+
+
+def _out_of_range(setting: Field[object], value: object) -> list[str]:
+    flag = setting.metadata["flag"]
+    if setting.name in _WORKERS:
+        return [] if isinstance(value, int) and value > 0 else [f"--{flag}: must be at least 1"]
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    return (
+        [f"--{flag}: must not be negative"]
+        if isinstance(number, int | float) and number < 0
+        else []
+    )
+
+
+def flag_of(setting: str) -> str:
+    """Return the name of the flag (without dashes in front) that sets the field ``setting``."""
+    for f in fields(ControllerSettings):
+        if f.name == setting:
+            return str(f.metadata["flag"])
+    raise KeyError(setting)

@@ -1,0 +1,251 @@
+"""The asyncio driver of :class:`.election.Election`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as random_module
+import socket
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar, final
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from mcm.api.core import LEASES, Lease
+from mcm.api.meta import KubeObject, Resource
+from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mcm.clock import Clock
+from mcm.leaderelection.election import JITTER, Election, LeadershipLost, Timings, Write
+from mcm.leaderelection.metrics import ElectionMetrics
+from mcm.metrics import once_per_registry
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=KubeObject)
+
+_RELEASE_RETRY = 0.1  # seconds
+
+
+class LeaseClient(Protocol):
+    """What an elector needs of :class:`mcm.client.client.Client`: one without this elector's
+    fence. Raises :mod:`mcm.client.errors`."""
+
+    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T: ...
+
+    async def create(
+        self, resource: Resource[T], body: msgspec.Struct, *, namespace: str = ""
+    ) -> T: ...
+
+    async def update(
+        self, resource: Resource[T], name: str, body: msgspec.Struct, *, namespace: str = ""
+    ) -> T: ...
+
+
+def new_identity(host: str = "") -> str:
+    """Return a holder identity that no other process has had: host name, ``_``, random part."""
+    return f"{host or socket.gethostname()}_{uuid.uuid4()}"
+
+
+@final
+class LeaderElector:
+    """Contends for the lease ``namespace/name`` as ``identity``; all durations are in seconds.
+
+    Raises ValueError if the durations cannot work together (:meth:`.election.Timings.problems`).
+    """
+
+    def __init__(
+        self,
+        client: LeaseClient,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        clock: Clock,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        randomness: random_module.Random | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self.name = name
+        self.identity = identity
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock
+        self._random = randomness or random_module.Random()
+        self._timings = Timings(lease_duration, renew_deadline, retry_period)
+        self._election = Election(
+            name=name, namespace=namespace, identity=identity, timings=self._timings
+        )
+        self._metrics: ElectionMetrics | None = None
+        if registry is not None:
+            self._metrics = once_per_registry(registry, ElectionMetrics)
+            self._metrics.start_at_zero(name)
+
+    @property
+    def is_leading(self) -> bool:
+        return self._election.leading(self._clock.monotonic())
+
+    @property
+    def holder(self) -> str:
+        """Who held the lease when it was last seen; empty if nobody."""
+        return self._election.holder
+
+    def fence(self) -> None:
+        """Raise LeadershipLost unless the lease is ours for long enough to finish a request.
+
+        Reads the clock, not a flag: it also holds after the event loop was blocked or the process
+        stopped. Call it right before each change of anything.
+        """
+        if not self.is_leading:
+            raise self._loss()
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, run ``lead`` once under it, release it; return when ``lead`` does.
+
+        If leadership is lost, ``lead`` is cancelled and, after it has ended, LeadershipLost is
+        raised. If this call is cancelled, so is ``lead``, and the lease is renewed until it has
+        ended. What ``lead`` raises is raised.
+        """
+        try:
+            await self._acquire()
+            log.info("leading: lease %s/%s acquired", self._namespace, self.name)
+            self._report(leading=True)
+            await self._while_renewing(lead)
+        finally:
+            self._election.resign()
+            self._report(leading=False)
+            await self._release()
+
+    async def _acquire(self) -> None:
+        log.info("waiting for lease %s/%s as %s", self._namespace, self.name, self.identity)
+        seen = ""
+        while not await self._attempt(self._timings.request_limit):
+            if self.holder != seen:
+                seen = self.holder
+                log.info("lease %s/%s is held by %s", self._namespace, self.name, seen or "nobody")
+            pause = self._timings.retry_period * (1 + JITTER * self._random.random())
+            await self._clock.sleep(pause)
+
+    async def _while_renewing(self, lead: Callable[[], Awaitable[None]]) -> None:
+        failure: Exception | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                renewal = group.create_task(self._renew_until_lost(), name=f"renew-{self.name}")
+                try:
+                    # Awaited in this task: a cancellation from outside reaches it first, and the
+                    # renewal goes on until it has ended.
+                    await lead()
+                except Exception as error:  # raised below, outside the group, as it is
+                    failure = error
+                finally:
+                    renewal.cancel()
+        except BaseExceptionGroup as group_error:
+            lost, _ = group_error.split(LeadershipLost)
+            if lost is None:
+                raise
+            log.error("lease %s/%s lost", self._namespace, self.name)
+            loss = lost.exceptions[0]
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError from loss  # we were told to end, too: that stands
+            raise loss from (loss.__cause__ or failure)
+        if failure is not None:
+            raise failure
+
+    async def _renew_until_lost(self) -> None:
+        """Raise LeadershipLost when that is so; never return."""
+        period, limit = self._timings.retry_period, self._timings.request_limit
+        try:
+            while (left := self._time_to_renew()) > 0:
+                await self._clock.sleep(min(period, left))
+                if (left := self._time_to_renew()) > 0:
+                    await self._attempt(min(limit, left))
+        except Exception as error:  # whatever it is, nobody renews any more
+            raise LeadershipLost(f"renewing lease {self.name} failed: {error!r}") from error
+        raise self._loss()
+
+    def _loss(self) -> LeadershipLost:
+        holder = self.holder or "nobody known"
+        state = "ours, but not renewed in time" if holder == self.identity else f"held by {holder}"
+        return LeadershipLost(f"not leading: lease {self._namespace}/{self.name} is {state}")
+
+    def _time_to_renew(self) -> float:
+        return self._election.time_left(self._clock.monotonic()) - self._timings.margin
+
+    async def _attempt(self, limit: float) -> bool:
+        """Try once, for at most ``limit`` seconds; return whether we lead then."""
+        try:
+            async with asyncio.timeout(limit):
+                await self._acquire_or_renew()
+        except (Conflict, AlreadyExists):
+            log.debug("lease %s/%s: another was faster", self._namespace, self.name)
+        except (KubeError, TimeoutError) as error:
+            self._warn("attempt failed", error)
+        return self.is_leading
+
+    async def _acquire_or_renew(self) -> None:
+        write = self._election.renewal(self._clock.monotonic(), self._clock.now())
+        if write is not None:
+            try:
+                await self._send(write)
+            except Conflict:
+                if self._metrics is not None:
+                    self._metrics.slow_path.labels(self.name).inc()
+            else:
+                return
+        self._election.observe(await self._read(), self._clock.monotonic())
+        write = self._election.bid(self._clock.monotonic(), self._clock.now())
+        if write is not None:
+            await self._send(write)
+
+    async def _read(self) -> Lease | None:
+        try:
+            return await self._client.get(LEASES, self.name, namespace=self._namespace)
+        except NotFound:
+            return None
+
+    async def _send(self, write: Write) -> None:
+        sent_at = self._clock.monotonic()
+        self._election.sending()
+        if write.create:
+            lease = await self._client.create(LEASES, write.lease, namespace=self._namespace)
+        else:
+            lease = await self._client.update(
+                LEASES, self.name, write.lease, namespace=self._namespace
+            )
+        self._election.renewed(lease, sent_at=sent_at, now=self._clock.monotonic())
+
+    async def _release(self) -> None:
+        """Give the lease up if it is still ours; a failure only costs the others some waiting."""
+        if not self._election.may_hold:
+            return
+        try:
+            async with asyncio.timeout(self._timings.renew_deadline):
+                while not await self._release_once():
+                    await self._clock.sleep(_RELEASE_RETRY)
+        except (KubeError, TimeoutError) as error:
+            self._warn("not released", error)
+        except Exception:  # must not hide why the run ended
+            log.exception("lease %s/%s: not released", self._namespace, self.name)
+
+    async def _release_once(self) -> bool:
+        lease = await self._read()
+        write = self._election.release(lease, self._clock.now()) if lease is not None else None
+        if write is not None:
+            try:
+                await self._client.update(LEASES, self.name, write.lease, namespace=self._namespace)
+            except Conflict:
+                return False
+            log.info("lease %s/%s released", self._namespace, self.name)
+        self._election.released()
+        return True
+
+    def _warn(self, what: str, error: Exception) -> None:
+        cause = str(error) or type(error).__name__
+        log.warning("lease %s/%s: %s: %s", self._namespace, self.name, what, cause)
+
+    def _report(self, *, leading: bool) -> None:
+        if self._metrics is not None:
+            self._metrics.status.labels(self.name).set(int(leading))

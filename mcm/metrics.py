@@ -1,0 +1,60 @@
+"""What the metrics of all rooms share: bucket layouts, and one set of families per registry.
+
+There is no global registry here: whoever composes the program makes one and passes it on. A
+component's metrics are one object for a registry; labels tell the component's instances apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from prometheus_client import CollectorRegistry
+
+M = TypeVar("M")
+
+# A registry refuses a second family of the same name; this is the memory of the first.
+_made: WeakKeyDictionary[CollectorRegistry, dict[object, object]] = WeakKeyDictionary()
+
+
+def once_per_registry(registry: CollectorRegistry, make: Callable[[CollectorRegistry], M]) -> M:
+    """Return ``make(registry)``; for the same two arguments always the same object."""
+    families = _made.setdefault(registry, {})
+    if make not in families:
+        families[make] = make(registry)
+    return families[make]  # type: ignore[return-value] # what this very make returned
+
+
+def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Return ``count`` upper bounds (seconds), each ``factor`` times the one before."""
+    if start <= 0 or factor <= 1 or count < 1:
+        raise ValueError(f"need start > 0, factor > 1, count >= 1: {start}, {factor}, {count}")
+    return tuple(start * factor**n for n in range(count))
+
+
+WORK_BUCKETS: Final = exponential_buckets(1e-8, 10.0, 10)
+"""10 ns to 10 s, as every Kubernetes work queue has them: dashboards rely on it."""
+
+RECONCILE_BUCKETS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
+"""1 ms (a pass that finds nothing to do) to 5 min (a provider that hangs)."""
+
+REQUEST_BUCKETS: Final = exponential_buckets(0.001, 2.0, 16)
+"""1 ms to about 33 s: a request to an API server, whose time limit is 30 s."""

@@ -1,0 +1,246 @@
+"""Many electors, bad networks, clocks that run apart, crashes: L1 to L5 for any seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcm.api.core import Lease
+from mcm.clock import LoopClock
+from mcm.leaderelection import LeaderElector, LeadershipLost
+from mcm.sandbox.virtualtime import run_virtual
+from tests.unit.leaderelection.lease_server import (
+    EPOCH,
+    LeaseLink,
+    LeaseServer,
+    Network,
+    SkewedClock,
+)
+
+REAL = LoopClock(EPOCH)
+
+# A leader stops 10 of its seconds after a renewal, others wait 15 of theirs: the ratio may be 1.5.
+RATES = (0.83, 0.9, 1.0, 1.1, 1.2)
+
+
+class World:
+    """A server, some processes that contend, and what must hold at every instant."""
+
+    def __init__(self, seed: int, processes: int) -> None:
+        self.chance = random.Random(seed)
+        self.server = LeaseServer(on_write=self._check_write)
+        self.processes = [Process(self, f"p{n}") for n in range(processes)]
+        self.terms = 0
+
+    def leaders(self) -> list[str]:
+        return [p.name for p in self.processes if p.elector.is_leading]
+
+    def check(self) -> None:
+        assert len(self.leaders()) <= 1, f"L1: {self.leaders()} lead at once"
+
+    def _check_write(self, before: Lease | None, after: Lease) -> None:
+        self.check()
+        old = before.spec.holder_identity if before else None
+        new = after.spec.holder_identity
+        if before is None:
+            assert after.spec.lease_transitions == 0
+        else:
+            changed = int(bool(new) and new != old)
+            assert before.spec.lease_transitions is not None
+            assert after.spec.lease_transitions == before.spec.lease_transitions + changed, "L5"
+        if before is not None and not new:
+            (releasing,) = (p for p in self.processes if p.elector.identity == old)
+            assert not releasing.working, "L4: released under its work"
+
+    async def watch(self) -> None:
+        while True:
+            self.check()
+            await REAL.sleep(0.049)
+
+
+class Process:
+    """Runs an elector again and again, as a supervisor would, each life with a new identity."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.clock = SkewedClock(
+            world.chance.choice(RATES),
+            offset=world.chance.uniform(0, 1e6),
+            wall_offset=world.chance.uniform(-1e6, 1e6),
+        )
+        self.working = False
+        self.lives = 0
+        self.elector = self._reborn()
+
+    def _reborn(self) -> LeaderElector:
+        chance = self.world.chance
+        self.lives += 1
+        self.network = Network(self._latency, lambda: chance.random() < self.loss)
+        self.loss = 0.0
+        self.slowness = 0.02
+        return LeaderElector(
+            LeaseLink(self.world.server, self.network),
+            name="lease",
+            namespace="ns",
+            identity=f"{self.name}_{self.lives}",
+            clock=self.clock,
+            randomness=random.Random(chance.random()),
+        )
+
+    def _latency(self) -> float:
+        return self.world.chance.expovariate(1 / self.slowness)
+
+    async def live(self) -> None:
+        while True:
+            try:
+                await self.elector.run(self._work)
+            except LeadershipLost:
+                await REAL.sleep(self.world.chance.uniform(0, 3))
+            self.elector = self._reborn()
+
+    async def _work(self) -> None:
+        """Guarded steps; sometimes the work ends by itself, sometimes it is slow to end."""
+        assert self.world.leaders() == [self.name]
+        self.world.terms += 1
+        self.working = True
+        try:
+            for _ in range(self.world.chance.randrange(1, 400)):
+                self._step()
+                await REAL.sleep(self.world.chance.uniform(0, 0.5))
+        finally:
+            await REAL.sleep(self.world.chance.choice([0, 0, 0.1, 5]))
+            self.working = False
+
+    def _step(self) -> None:
+        """L3: past the fence, nobody else may be past it."""
+        try:
+            self.elector.fence()
+        except LeadershipLost:
+            return
+        self.world.check()
+        assert self.world.leaders() == [self.name]
+
+    def disturb(self) -> None:
+        """Let one thing go wrong, or right again."""
+        chance = self.world.chance
+        trouble: list[Callable[[], None]] = [
+            lambda: setattr(self.network, "hung", True),
+            lambda: setattr(self.network, "refused", True),
+            lambda: setattr(self, "loss", chance.uniform(0, 0.6)),
+            lambda: setattr(self, "slowness", chance.choice([0.05, 1.0, 4.0])),
+            self.heal,
+            self.heal,
+            self.heal,
+        ]
+        chance.choice(trouble)()
+
+    def heal(self) -> None:
+        self.network.hung = self.network.refused = False
+        self.loss, self.slowness = 0.0, 0.02
+
+
+async def simulate(seed: int, processes: int, minutes: int) -> World:
+    world = World(seed, processes)
+    lives = [asyncio.create_task(p.live()) for p in world.processes]
+    watching = asyncio.create_task(world.watch())
+    running = [*lives, watching]
+    end = REAL.monotonic() + minutes * 60
+    while REAL.monotonic() < end:
+        await REAL.sleep(world.chance.expovariate(1 / 6))
+        victim = world.chance.randrange(processes)
+        if world.chance.random() < 0.1:
+            lives[victim] = running[victim] = await restart(world.processes[victim], lives[victim])
+        else:
+            world.processes[victim].disturb()
+        for task in running:
+            if task.done():
+                await task
+    for process in world.processes:
+        process.heal()
+    await somebody_leads(world)
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running)
+    return world
+
+
+async def restart(process: Process, life: asyncio.Task[None]) -> asyncio.Task[None]:
+    """End a life, in half of the cases so abruptly that nothing could be released."""
+    if process.world.chance.random() < 0.5:
+        process.network.refused = True
+    life.cancel()
+    await asyncio.wait([life])
+    process.elector = process._reborn()
+    return asyncio.create_task(process.live())
+
+
+async def somebody_leads(world: World) -> None:
+    """L2: on a healthy API, within a lease (of the slowest clock) and the longest waits."""
+    slowest = min(RATES)
+    async with asyncio.timeout((15 + 2 * 4.4 + 5) / slowest + 10):
+        while not world.leaders():
+            await REAL.sleep(0.1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 4))
+def test_there_are_never_two_leaders_and_soon_one(seed: int, processes: int) -> None:
+    run_virtual(lambda: simulate(seed, processes, minutes=10))
+
+
+def test_the_simulation_sees_leaders_come_and_go() -> None:
+    """Else it would prove nothing."""
+    world = run_virtual(lambda: simulate(3, 3, minutes=60))
+    assert world.terms > 20
+    assert len(world.server.writes) > 200
+
+
+def test_the_simulation_would_notice_clocks_that_run_too_far_apart() -> None:
+    """The bound is real: beyond it two electors can lead at once, and the check says so."""
+
+    async def scenario() -> None:
+        server, network = LeaseServer(), Network()
+        slow, fast = SkewedClock(0.5), SkewedClock(1.0)
+
+        def elector(link: LeaseLink, name: str, clock: SkewedClock) -> LeaderElector:
+            return LeaderElector(link, name="lease", namespace="ns", identity=name, clock=clock)
+
+        old = elector(LeaseLink(server, network), "old", slow)
+        new = elector(LeaseLink(server), "new", fast)
+        tasks = [asyncio.create_task(e.run(asyncio.Event().wait)) for e in (old,)]  # type: ignore[arg-type]
+        await REAL.sleep(1)
+        network.hung = True
+        tasks.append(asyncio.create_task(new.run(asyncio.Event().wait)))  # type: ignore[arg-type]
+        both = False
+        for _ in range(400):
+            await REAL.sleep(0.05)
+            both = both or (old.is_leading and new.is_leading)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert both
+
+    run_virtual(scenario)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_healthy_leader_is_never_disturbed(seed: int) -> None:
+    async def scenario() -> None:
+        world = World(seed, 3)
+        lives = [asyncio.create_task(p.elector.run(asyncio.Event().wait)) for p in world.processes]  # type: ignore[arg-type]
+        await REAL.sleep(10)
+        (leader,) = world.leaders()
+        for _ in range(3600):
+            await REAL.sleep(1)
+            assert world.leaders() == [leader]
+        for life in lives:
+            life.cancel()
+        await asyncio.wait(lives)
+
+    run_virtual(scenario)
