@@ -26,12 +26,33 @@ class TransportError(KubeError, OSError):
     """The request may or may not have reached the server: refused, reset, TLS, name resolution."""
 
 
-class ConnectionRefused(TransportError):
-    """Nothing listens there: the request certainly did not reach a server."""
+class NotSent(TransportError):
+    """No connection came about: the request certainly did not reach a server."""
+
+
+class ConnectionRefused(NotSent):
+    """Nothing listens there, or the way there is cut."""
+
+
+class NameResolutionError(NotSent):
+    """The server's (or the proxy's) name has no address."""
+
+
+class TLSError(NotSent):
+    """The handshake failed: an unknown authority, a name that does not match, a refused client
+    certificate. The text says which, and the remedy."""
+
+
+class CredentialsError(NotSent):
+    """No credentials could be had (a plugin failed, a token file is unreadable or empty)."""
 
 
 class RequestTimeout(TransportError, TimeoutError):
     """No answer within the time limit of the request's class."""
+
+
+class ConnectTimeout(NotSent, RequestTimeout):
+    """No connection within the time limit."""
 
 
 class ProtocolError(KubeError):

@@ -1,0 +1,304 @@
+"""Requests over TCP by aiohttp.
+
+Three lanes of connections, so that watches never starve writes, nor writes the lease. TLS context
+and credentials are asked for at each request. When the context changes, new requests get new
+connections; the old ones end with their last user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from typing import final
+from urllib.parse import urlencode
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from mcm.client import connection
+from mcm.client.connection import ConnectionSpec, check_urls
+from mcm.client.credentials import (
+    Credential,
+    CredentialsProvider,
+    Headers,
+    RenewingCredentials,
+    StaticCredentials,
+    TokenFileSource,
+    basic,
+    bearer,
+    impersonation_headers,
+)
+from mcm.client.errors import RequestTimeout, TLSError, TransportError
+from mcm.client.execplugin import ExecSource
+from mcm.client.failures import CARRIER_ERRORS, Route, translate
+from mcm.client.sockets import open_socket
+from mcm.client.tls import TLSSource, VersionedContext
+from mcm.client.transport import Lane, Request, Response, StreamResponse
+from mcm.clock import Clock
+
+_CONNECT_TIMEOUT = 10.0
+_IDLE_KEPT = 15.0  # well below any server's own limit, so that we are the ones who close
+_READ_BUFFER = 256 * 1024
+_CONNECTIONS: Mapping[Lane, int] = {Lane.WATCH: 0, Lane.REQUEST: 64, Lane.LEASE: 2}  # 0: no limit
+_IMPLICIT = ("Accept-Encoding", "User-Agent", "Content-Type")
+
+
+def credentials_provider(
+    spec: connection.Credentials, *, clock: Clock, environ: Mapping[str, str]
+) -> CredentialsProvider:
+    """Return the provider for what a connection spec describes."""
+    match spec:
+        case connection.StaticToken():
+            return StaticCredentials(
+                bearer(spec.token, origin="the token"),
+                clock=clock,
+                expires_at=spec.expires_at,
+                remedy=spec.remedy,
+            )
+        case connection.BasicAuth():
+            return StaticCredentials(basic(spec.username, spec.password))
+        case connection.TokenFile():
+            return RenewingCredentials(TokenFileSource(spec.path), clock=clock)
+        case connection.ExecPlugin():
+            return RenewingCredentials(ExecSource(spec, clock=clock, environ=environ), clock=clock)
+        case connection.NoCredentials():
+            return StaticCredentials()
+
+
+@final
+class HTTPTransport:
+    """A :class:`mcm.client.transport.Transport` to one server as one identity.
+
+    Nothing is opened before the first request. ``credentials`` replaces what the spec says.
+    Raises :class:`ConfigurationError` at once for a server or proxy URL that cannot work.
+    """
+
+    def __init__(
+        self,
+        spec: ConnectionSpec,
+        *,
+        clock: Clock,
+        credentials: CredentialsProvider | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        check_urls(spec)
+        environ = os.environ if environ is None else environ
+        self._spec = spec
+        self._base = spec.server.rstrip("/")
+        self._route = Route.to(spec.server, spec.proxy)
+        self._impersonation = impersonation_headers(spec.impersonation)
+        self._credentials = credentials or credentials_provider(
+            spec.credentials, clock=clock, environ=environ
+        )
+        self._tls = TLSSource(spec.tls, clock=clock) if self._base.startswith("https:") else None
+        self._channels: list[_Channel] = []  # the last one is for new requests
+        self._closed = False
+
+    async def request(self, request: Request) -> Response:
+        limit = asyncio.timeout(request.timeout)
+        try:
+            async with limit, self._answered(request) as raw:
+                return Response(raw.status, _lowered(raw), await self._body(raw))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        raise self._too_late(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        return self._stream(request)
+
+    @property
+    def generations_open(self) -> int:
+        """How many generations of connections live: 1, but for a while after a new TLS context."""
+        return len(self._channels)
+
+    async def aclose(self) -> None:
+        self._closed = True
+        channels, self._channels = self._channels, []
+        for channel in channels:
+            await channel.close()
+
+    @asynccontextmanager
+    async def _stream(self, request: Request) -> AsyncIterator[StreamResponse]:
+        async with AsyncExitStack() as stack:
+            raw = await self._opened(request, stack)
+            chunks = await stack.enter_async_context(aclosing(self._chunks(raw)))
+            yield StreamResponse(raw.status, _lowered(raw), chunks)
+
+    async def _opened(self, request: Request, stack: AsyncExitStack) -> aiohttp.ClientResponse:
+        """Wait for the headers of a stream, no longer than the request allows."""
+        limit = asyncio.timeout(request.timeout)
+        try:
+            async with limit:
+                return await stack.enter_async_context(self._answered(request))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        raise self._too_late(request)
+
+    @asynccontextmanager
+    async def _answered(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send, once more with other credentials after a 401, and yield the open answer."""
+        credential = await self._credentials.current()
+        async with AsyncExitStack() as stack:
+            raw = await stack.enter_async_context(self._exchange(request, credential))
+            if raw.status == 401:
+                renewed = await self._credentials.renewed(credential)
+                if renewed is not None:
+                    await stack.aclose()
+                    raw = await stack.enter_async_context(self._exchange(request, renewed))
+            yield raw
+
+    @asynccontextmanager
+    async def _exchange(
+        self, request: Request, credential: Credential
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        async with self._channel(credential) as channel:
+            raw = await self._send(channel.session(request.lane), request, credential)
+            try:
+                yield raw
+            finally:
+                # A body read to its end has given its connection back already.
+                raw.close()
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: Request, credential: Credential
+    ) -> aiohttp.ClientResponse:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        url = URL(f"{self._base}{request.path}{query}", encoded=True)
+        try:
+            return await session.request(
+                request.method,
+                url,
+                data=request.body or None,
+                headers=self._headers(request, credential.headers),
+                allow_redirects=False,
+                proxy=self._spec.proxy or None,
+                server_hostname=self._spec.tls_server_name or None,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=request.read_timeout
+                ),
+            )
+        except CARRIER_ERRORS as error:
+            failure = translate(error, self._route)
+        if isinstance(failure, TLSError) and self._tls is not None:
+            self._tls.suspect()
+        # Raised out here: as the context of our error, the original would bring its headers along.
+        raise failure
+
+    def _headers(self, request: Request, credential: Headers) -> CIMultiDict[str]:
+        headers = CIMultiDict({"Accept": "application/json"})
+        headers.update(request.headers)
+        if not self._spec.compression:
+            headers.pop("Accept-Encoding", None)
+        for name, value in (*credential, *self._impersonation):
+            headers.add(name, value)
+        return headers
+
+    async def _body(self, raw: aiohttp.ClientResponse) -> bytes:
+        try:
+            return await raw.read()
+        except CARRIER_ERRORS as error:
+            failure = translate(error, self._route)
+        raise failure
+
+    async def _chunks(self, raw: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+        try:
+            async for chunk in raw.content.iter_any():
+                yield chunk
+            return
+        except CARRIER_ERRORS as error:
+            failure = translate(error, self._route)
+        raise failure
+
+    def _too_late(self, request: Request) -> RequestTimeout:
+        return RequestTimeout(
+            f"no answer from {self._route.server} within {request.timeout:g} s"
+            f" to {request.method} {request.path}"
+        )
+
+    @asynccontextmanager
+    async def _channel(self, credential: Credential) -> AsyncIterator[_Channel]:
+        """Yield the connections for the current TLS context; retire those of an older one."""
+        tls = await self._tls.current(credential) if self._tls is not None else None
+        if self._closed:
+            raise TransportError("the connection was closed by us")
+        if not self._channels or self._channels[-1].outdated_by(tls):
+            self._channels.append(_Channel(tls))
+        channel = self._channels[-1]
+        channel.users += 1
+        try:
+            yield channel
+        finally:
+            channel.users -= 1
+            await self._sweep()
+
+    async def _sweep(self) -> None:
+        """Close replaced connections that nobody uses any more."""
+        idle = [c for c in self._channels[:-1] if not c.users]
+        self._channels = [c for c in self._channels if c not in idle]
+        for channel in idle:
+            await channel.close()
+
+
+@final
+class _Channel:
+    """The sessions of all lanes over one TLS context."""
+
+    def __init__(self, tls: VersionedContext | None) -> None:
+        self._tls = tls
+        self._sessions: dict[Lane, aiohttp.ClientSession] = {}
+        self.users = 0
+
+    def outdated_by(self, tls: VersionedContext | None) -> bool:
+        return tls is not None and (self._tls is None or tls.version > self._tls.version)
+
+    def session(self, lane: Lane) -> aiohttp.ClientSession:
+        if lane not in self._sessions:
+            self._sessions[lane] = self._opened(lane)
+        return self._sessions[lane]
+
+    async def close(self) -> None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
+
+    def _opened(self, lane: Lane) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            ssl=self._tls.context if self._tls is not None else True,
+            limit=_CONNECTIONS[lane],
+            keepalive_timeout=_IDLE_KEPT,
+            socket_factory=open_socket,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_IMPLICIT,
+            trust_env=False,
+            read_bufsize=_READ_BUFFER,
+            middlewares=(_no_second_sending,),
+        )
+
+
+class _ConnectionLost(aiohttp.ClientConnectionError):
+    """A lost connection, in a class that aiohttp does not take as a reason to send again."""
+
+
+async def _no_second_sending(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Keep aiohttp from repeating PUT and DELETE by itself: whether a request may be sent twice is
+    decided in :mod:`mcm.client.retry`, and after the fence was asked."""
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _ConnectionLost from error
+
+
+def _lowered(raw: aiohttp.ClientResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in raw.headers.items()}

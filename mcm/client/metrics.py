@@ -1,0 +1,65 @@
+"""What the client counts. Labels are verbs and resources, never URLs: their number stays bounded.
+
+Names follow client-go's (``rest_client_…``), so that existing dashboards find them; the ``host``
+label of the original is replaced by ``resource``, as one client speaks to one server.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from mcm.client.errors import ApiError, KubeError
+
+_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+def code_of(error: KubeError) -> str:
+    """Return the ``code`` label of a failure: the HTTP status, or ``<error>`` if none came."""
+    return str(error.code) if isinstance(error, ApiError) else "<error>"
+
+
+@final
+class ClientMetrics:
+    """Counters of one client, or of several that share a registry and this object."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "rest_client_requests_total",
+            "HTTP requests sent, by status code, method and resource.",
+            ("code", "method", "resource"),
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "rest_client_request_duration_seconds",
+            "Time from sending one request to its whole answer, by verb and resource.",
+            ("verb", "resource"),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._retries = Counter(
+            "rest_client_request_retries_total",
+            "Requests repeated, by the code that made it so, verb and resource.",
+            ("code", "verb", "resource"),
+            registry=registry,
+        )
+        self._waiting = Histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "Time a request waited for its turn (rate limit and concurrency cap), by verb.",
+            ("verb",),
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+
+    def answered(self, code: str, *, method: str, resource: str) -> None:
+        self._requests.labels(code, method, resource).inc()
+
+    def took(self, seconds: float, *, verb: str, resource: str) -> None:
+        self._duration.labels(verb, resource).observe(seconds)
+
+    def retried(self, code: str, *, verb: str, resource: str) -> None:
+        self._retries.labels(code, verb, resource).inc()
+
+    def waited(self, seconds: float, *, verb: str) -> None:
+        self._waiting.labels(verb).observe(seconds)

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcm.api.core import LEASES, NODES, PODS, Taint
+from mcm.api.machine import MACHINES, Machine
+from mcm.api.meta import ObjectMeta
+from mcm.client import requests
+from mcm.client.requests import Call, PatchType
+from mcm.client.retry import Safety
+from mcm.client.transport import Lane
+
+MACHINE_PATH = "/apis/machine.sapcloud.io/v1alpha1/namespaces/shoot/machines"
+
+
+def patched(patch: object, patch_type: PatchType, *, force: bool = False) -> Call:
+    return requests.patch(
+        MACHINES,
+        "m1",
+        patch,  # type: ignore[arg-type]
+        namespace="shoot",
+        subresource="",
+        patch_type=patch_type,
+        field_manager="mcm",
+        force=force,
+    )
+
+
+def deleted(**options: object) -> dict[str, object]:
+    defaults: dict[str, object] = {
+        "namespace": "shoot",
+        "uid": "",
+        "resource_version": "",
+        "propagation": "",
+        "grace_period_seconds": None,
+    }
+    call = requests.delete(MACHINES, "m1", **{**defaults, **options})  # type: ignore[arg-type]
+    body: dict[str, object] = json.loads(call.request.body)
+    return body
+
+
+def test_a_get_reads_one_object() -> None:
+    call = requests.get(MACHINES, "m1", namespace="shoot")
+    assert (call.verb, call.request.method, call.request.path) == (
+        "GET",
+        "GET",
+        f"{MACHINE_PATH}/m1",
+    )
+    assert call.request.headers == {"Accept": "application/json"}
+    assert not call.mutating
+
+
+def test_a_cluster_scoped_resource_ignores_the_namespace() -> None:
+    assert requests.get(NODES, "n1", namespace="shoot").request.path == "/api/v1/nodes/n1"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "%2e%2e", "a%2fb"])
+def test_a_name_that_would_reach_another_path_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not a valid name"):
+        requests.get(MACHINES, name, namespace="shoot")
+    with pytest.raises(ValueError, match="not a valid namespace"):
+        requests.get(MACHINES, "m1", namespace=name)
+
+
+@given(st.text(min_size=1))
+def test_a_name_never_adds_path_segments_or_a_query(name: str) -> None:
+    try:
+        path = requests.get(NODES, name, namespace="").request.path
+    except (ValueError, UnicodeEncodeError):
+        return
+    assert path.count("/") == 4
+    assert not set(path) & set("?# \n")
+
+
+def test_a_list_sends_only_what_was_asked_and_may_be_compressed() -> None:
+    call = requests.list_page(PODS, label_selector="a=b", limit=500, resource_version="0")
+    assert call.request.path == "/api/v1/pods"
+    assert call.request.query == (
+        ("labelSelector", "a=b"),
+        ("limit", "500"),
+        ("resourceVersion", "0"),
+    )
+    assert call.request.headers["Accept-Encoding"] == "gzip"
+    assert call.verb == "LIST"
+
+
+def test_a_further_page_carries_no_version_as_the_server_would_refuse_it() -> None:
+    call = requests.list_page(
+        PODS, continue_token="c", resource_version="7", resource_version_match="NotOlderThan"
+    )
+    assert call.request.query == (("continue", "c"),)
+
+
+def test_a_watch_asks_for_bookmarks_and_is_not_compressed() -> None:
+    request = requests.watch(
+        MACHINES, namespace="shoot", resource_version="12", timeout_seconds=400, read_timeout=70
+    )
+    assert request.path == MACHINE_PATH
+    assert request.query == (
+        ("watch", "1"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", "12"),
+        ("timeoutSeconds", "400"),
+    )
+    assert "Accept-Encoding" not in request.headers
+    assert (request.lane, request.read_timeout) == (Lane.WATCH, 70)
+
+
+def test_a_streamed_list_says_not_older_than() -> None:
+    request = requests.watch(
+        MACHINES, timeout_seconds=400, send_initial_events=True, read_timeout=None
+    )
+    assert ("sendInitialEvents", "true") in request.query
+    assert ("resourceVersionMatch", "NotOlderThan") in request.query
+
+
+def test_a_create_fills_in_api_version_and_kind_and_keeps_typed_parts() -> None:
+    machine = Machine(metadata=ObjectMeta(generate_name="m-", namespace="shoot"))
+    call = requests.create(MACHINES, machine, namespace="shoot", field_manager="mcm")
+    assert call.request.method == "POST"
+    assert call.request.path == MACHINE_PATH
+    assert call.request.query == (("fieldManager", "mcm"),)
+    body = json.loads(call.request.body)
+    assert body["apiVersion"] == "machine.sapcloud.io/v1alpha1"
+    assert body["kind"] == "Machine"
+    assert body["metadata"] == {"generateName": "m-", "namespace": "shoot"}
+    mixed = {"metadata": {"name": "n"}, "spec": {"taints": [Taint(key="k", effect="NoExecute")]}}
+    sent = requests.create(NODES, mixed, namespace="", field_manager="mcm").request.body
+    assert json.loads(sent)["spec"] == {"taints": [{"key": "k", "effect": "NoExecute"}]}
+
+
+def test_a_create_of_a_namespaced_kind_needs_the_namespace() -> None:
+    with pytest.raises(ValueError, match="namespace of a Machine"):
+        requests.create(MACHINES, {}, namespace="", field_manager="mcm")
+
+
+def test_a_wrong_kind_in_the_body_is_overruled() -> None:
+    call = requests.create(NODES, {"kind": "Pod"}, namespace="", field_manager="mcm")
+    assert json.loads(call.request.body) == {"apiVersion": "v1", "kind": "Node"}
+
+
+def test_an_update_replaces_with_put() -> None:
+    call = requests.update(
+        LEASES,
+        "leader",
+        {"spec": {"holderIdentity": "me"}},
+        namespace="kube-system",
+        subresource="",
+        field_manager="mcm",
+    )
+    assert call.request.method == "PUT"
+    assert json.loads(call.request.body)["kind"] == "Lease"
+    assert call.safety is Safety.WRITE
+
+
+def test_a_merge_patch_goes_as_it_is() -> None:
+    call = patched({"metadata": {"resourceVersion": "5", "labels": {"a": None}}}, PatchType.MERGE)
+    assert call.request.headers["Content-Type"] == "application/merge-patch+json"
+    assert json.loads(call.request.body) == {
+        "metadata": {"resourceVersion": "5", "labels": {"a": None}}
+    }
+    assert call.request.query == (("fieldManager", "mcm"),)
+
+
+def test_a_json_patch_is_a_list_of_operations() -> None:
+    operations = [{"op": "test", "path": "/metadata/uid", "value": "u"}]
+    call = patched(operations, PatchType.JSON)
+    assert call.request.headers["Content-Type"] == "application/json-patch+json"
+    assert json.loads(call.request.body) == operations
+
+
+def test_an_apply_names_its_object_and_may_be_forced() -> None:
+    call = patched({"metadata": {"labels": {"a": "b"}}}, PatchType.APPLY, force=True)
+    assert call.request.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert call.request.query == (("fieldManager", "mcm"), ("force", "true"))
+    assert json.loads(call.request.body) == {
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"labels": {"a": "b"}, "name": "m1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("patch", "patch_type", "force"),
+    [
+        ({}, PatchType.JSON, False),
+        ([], PatchType.MERGE, False),
+        ([], PatchType.APPLY, False),
+        ({}, PatchType.MERGE, True),
+    ],
+)
+def test_a_patch_of_the_wrong_form_is_refused(
+    patch: object, patch_type: PatchType, force: bool
+) -> None:
+    with pytest.raises(ValueError):
+        patched(patch, patch_type, force=force)
+
+
+def test_a_status_patch_goes_to_the_subresource() -> None:
+    call = requests.patch(
+        MACHINES,
+        "m1",
+        {"status": {}},
+        namespace="shoot",
+        subresource="status",
+        patch_type=PatchType.MERGE,
+        field_manager="mcm",
+        force=False,
+    )
+    assert call.request.path == f"{MACHINE_PATH}/m1/status"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {}),
+        ({"uid": "u"}, {"preconditions": {"uid": "u"}}),
+        (
+            {"uid": "u", "resource_version": "3"},
+            {"preconditions": {"uid": "u", "resourceVersion": "3"}},
+        ),
+        ({"propagation": "Foreground"}, {"propagationPolicy": "Foreground"}),
+        ({"grace_period_seconds": 0}, {"gracePeriodSeconds": 0}),
+    ],
+)
+def test_a_deletion_says_its_options(
+    options: dict[str, object], expected: dict[str, object]
+) -> None:
+    assert deleted(**options) == {"apiVersion": "v1", "kind": "DeleteOptions", **expected}
+
+
+def test_an_eviction_carries_the_pods_uid_and_grace() -> None:
+    call = requests.evict("p", namespace="default", uid="u", grace_period_seconds=30)
+    assert call.request.path == "/api/v1/namespaces/default/pods/p/eviction"
+    assert json.loads(call.request.body) == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": "default"},
+        "deleteOptions": {"preconditions": {"uid": "u"}, "gracePeriodSeconds": 30},
+    }
+    assert call.safety is Safety.EVICTION
+    plain = requests.evict("p", namespace="default", uid="", grace_period_seconds=None)
+    assert "deleteOptions" not in json.loads(plain.request.body)
+
+
+def test_a_raw_path_is_absolute() -> None:
+    assert requests.raw("/readyz", (("verbose", ""),)).request.query == (("verbose", ""),)
+    with pytest.raises(ValueError):
+        requests.raw("readyz")
