@@ -1,0 +1,195 @@
+"""A shared informer: one reflector, one store, and everyone who wants to hear of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as random_module
+from collections import deque
+from dataclasses import dataclass
+from typing import Generic, final
+
+from mcm.api.meta import Resource, T
+from mcm.clock import Clock
+from mcm.informers.change import Change, Changes, Handler
+from mcm.informers.listwatch import ReflectorOptions
+from mcm.informers.reflector import Reflector, Source
+from mcm.informers.stats import InformerStats
+from mcm.informers.store import Store
+
+logger = logging.getLogger(__name__)
+
+HEALTHY_SILENCE = 180.0
+"""Seconds without a sign of the server after which a mirror is no longer believed to be current:
+three bookmark periods, two silent watches and their back-off."""
+
+_SLICE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class InformerStatus:
+    """A snapshot for ``/readyz`` and logs. ``silence`` is in seconds, None before ``run``."""
+
+    resource: str
+    namespace: str
+    synced: bool
+    healthy: bool
+    objects: int
+    unreadable: int
+    resource_version: str
+    silence: float | None
+
+
+@final
+class Informer(Generic[T]):
+    """Mirrors ``resource`` (of one namespace, or of all if ``namespace`` is empty).
+
+    Handlers are called one after the other, in the order in which they were added, after the store
+    and its indexes hold the change. For each key the changes a handler sees form a chain: ``old``
+    is what it was last told. ``synced`` is set when every handler has seen the whole first list.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        resource: Resource[T],
+        *,
+        clock: Clock,
+        namespace: str = "",
+        options: ReflectorOptions | None = None,
+        randomness: random_module.Random | None = None,
+        resync_period: float | None = None,
+    ) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self.store: Store[T] = Store()
+        self.stats = InformerStats()
+        self._clock = clock
+        self._resync_period = resync_period
+        self._handlers: list[Handler[T]] = []
+        self._backlog: deque[Change[T]] = deque()
+        self._synced = asyncio.Event()
+        self._started_at: float | None = None
+        self._reflector = Reflector(
+            source,
+            resource,
+            sink=self,
+            clock=clock,
+            namespace=namespace,
+            options=options or ReflectorOptions(),
+            randomness=randomness or random_module.Random(),
+            stats=self.stats,
+        )
+        self.store.subscribe(self.deliver)
+
+    def __repr__(self) -> str:
+        scope = self.namespace or "all namespaces"
+        state = "synced" if self.synced else "not synced"
+        return f"<Informer {self.resource.name} in {scope}: {len(self.store)} objects, {state}>"
+
+    # ---- handlers ------------------------------------------------------------------------------
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Call ``handler`` for every change from now on, first for what is here already."""
+        self._flush()
+        self._handlers.append(handler)
+        for obj in self.store.list():
+            self._call(handler, Change(None, obj, initial=True))
+
+    def deliver(self, changes: Changes[T]) -> None:
+        """Tell every handler now, after whatever was not told yet."""
+        if self._backlog:
+            self._backlog.extend(changes)
+            self._flush()
+            return
+        for change in changes:
+            for handler in self._handlers:
+                self._call(handler, change)
+
+    async def replaced(self, changes: Changes[T]) -> None:
+        """Tell every handler of a list's difference, in slices that let the loop breathe."""
+        initial = not self._synced.is_set()
+        self._backlog.extend(_as_initial(changes) if initial else changes)
+        while self._backlog:
+            self._flush(_SLICE)
+            await self._clock.sleep(0)
+        self._synced.set()
+
+    def _flush(self, limit: int | None = None) -> None:
+        """Tell what waits, oldest first. An own write in between goes through here as well, so
+        that the chain of each key stays in order."""
+        backlog = self._backlog
+        for _ in range(len(backlog) if limit is None else min(limit, len(backlog))):
+            change = backlog.popleft()
+            for handler in self._handlers:
+                self._call(handler, change)
+
+    def _call(self, handler: Handler[T], change: Change[T]) -> None:
+        try:
+            handler(change)
+        except Exception:
+            # One handler's mistake costs that handler one change; the mirror serves all others.
+            self.stats.handler_errors += 1
+            logger.exception(
+                "handler failed",
+                extra={"resource": self.resource.name, "key": change.object.metadata.key},
+            )
+
+    # ---- life ----------------------------------------------------------------------------------
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first list is in the store and every handler has been told of it."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    @property
+    def last_heard(self) -> float | None:
+        """When the server last sent anything (monotonic seconds), None if it never did."""
+        return self.stats.last_heard
+
+    def healthy(self, now: float) -> bool:
+        """Whether the server was heard from lately; before ``run`` nothing can be wrong."""
+        silence = self._silence(now)
+        return silence is None or silence <= HEALTHY_SILENCE
+
+    def status(self) -> InformerStatus:
+        now = self._clock.monotonic()
+        return InformerStatus(
+            resource=self.resource.name,
+            namespace=self.namespace,
+            synced=self.synced,
+            healthy=self.healthy(now),
+            objects=len(self.store),
+            unreadable=len(self.store.unreadable),
+            resource_version=self.store.resource_version,
+            silence=self._silence(now),
+        )
+
+    async def run(self) -> None:
+        """Mirror until cancelled. May be called once."""
+        if self._started_at is not None:
+            raise RuntimeError(f"{self!r} was run before")
+        self._started_at = self._clock.monotonic()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reflector.run(), name=f"reflector {self.resource.name}")
+            if self._resync_period:
+                group.create_task(self._resync(self._resync_period))
+
+    async def _resync(self, period: float) -> None:
+        while True:
+            await self._clock.sleep(period)
+            self.deliver(tuple(Change(o, o, resync=True) for o in self.store.list()))
+
+    def _silence(self, now: float) -> float | None:
+        since = self._started_at if self.stats.last_heard is None else self.stats.last_heard
+        return None if since is None else now - since
+
+
+def _as_initial(changes: Changes[T]) -> Changes[T]:
+    return tuple(
+        Change(change.old, change.new, initial=change.new is not None, tombstone=change.tombstone)
+        for change in changes
+    )

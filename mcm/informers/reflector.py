@@ -1,0 +1,332 @@
+"""Doing what :class:`.listwatch.ListWatch` decides: requests, streams, waits. Nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as random_module
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Generic, Protocol, TypeVar, final
+
+from mcm.api.meta import KubeObject, Resource, T
+from mcm.client.client import ListPage
+from mcm.client.errors import ApiError, KubeError, RequestTimeout, TransportError
+from mcm.client.transport import StreamResponse
+from mcm.clock import Clock
+from mcm.informers.change import Changes
+from mcm.informers.frames import Bookmark, Event, EventType, FrameDecoder, Unreadable
+from mcm.informers.framing import LineSplitter
+from mcm.informers.listwatch import Ending, FetchPage, ListWatch, OpenWatch, ReflectorOptions, Wait
+from mcm.informers.stats import InformerStats
+from mcm.informers.store import Store
+
+logger = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=KubeObject)
+
+_SLICE = 128
+"""Frames between two looks at the clock."""
+_SLICE_SECONDS = 0.004
+"""How long frames may keep the loop to themselves."""
+_REPORTED = 1024
+
+
+class Source(Protocol):
+    """The two requests a reflector makes; :class:`mcm.client.client.Client` has them."""
+
+    async def list_page(
+        self,
+        resource: Resource[S],
+        *,
+        namespace: str = "",
+        limit: int | None = None,
+        continue_token: str = "",
+        resource_version: str = "",
+    ) -> ListPage[S]: ...
+
+    def watch(
+        self,
+        resource: Resource[S],
+        *,
+        namespace: str = "",
+        resource_version: str = "",
+        timeout_seconds: int,
+        allow_bookmarks: bool = True,
+        send_initial_events: bool = False,
+        read_timeout: float | None,
+    ) -> AbstractAsyncContextManager[StreamResponse]: ...
+
+
+class Sink(Protocol[T]):
+    """Where the news go. ``deliver`` is synchronous: when it returns, every handler knows."""
+
+    @property
+    def store(self) -> Store[T]: ...
+
+    def deliver(self, changes: Changes[T]) -> None: ...
+
+    async def replaced(self, changes: Changes[T]) -> None: ...
+
+
+@final
+class Reflector(Generic[T]):
+    """Keeps a sink's store equal to what a server has, until cancelled.
+
+    ``run`` never ends by itself and lets no failure of the server out: those show in ``stats``, in
+    the log, and as silence. When ``run`` is cancelled, its connection is closed before it returns.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        resource: Resource[T],
+        *,
+        sink: Sink[T],
+        clock: Clock,
+        randomness: random_module.Random,
+        namespace: str = "",
+        options: ReflectorOptions | None = None,
+        stats: InformerStats | None = None,
+    ) -> None:
+        self._source = source
+        self._resource = resource
+        self._namespace = namespace
+        self._sink = sink
+        self._store = sink.store
+        self._clock = clock
+        self._options = options or ReflectorOptions()
+        self._stats = stats or InformerStats()
+        self._machine = ListWatch(randomness=randomness, options=self._options)
+        self._decoder = FrameDecoder(resource)
+        self._listed: dict[str, T] = {}
+        self._bad: dict[str, str] = {}
+        self._reported: dict[tuple[str, str], None] = {}
+        self._breathed_at = 0.0
+
+    async def run(self) -> None:
+        while True:
+            match self._machine.next():
+                case Wait(seconds=seconds):
+                    await self._clock.sleep(seconds)
+                case FetchPage() as page:
+                    await self._fetch(page)
+                case OpenWatch() as watch:
+                    await self._follow(watch)
+
+    # ---- lists ---------------------------------------------------------------------------------
+
+    async def _fetch(self, request: FetchPage) -> None:
+        self._stats.lists += 1
+        try:
+            page = await self._source.list_page(
+                self._resource,
+                namespace=self._namespace,
+                limit=request.limit,
+                continue_token=request.continue_token,
+                resource_version=request.resource_version,
+            )
+        except Exception as error:
+            # Whatever it was: it is logged and counted, and the only way on is to try again.
+            self._note_failure("list", error)
+            self._machine.failed(error)
+            return
+        self._heard()
+        if not request.continue_token:
+            self._forget_listed()
+        self._collect(page)
+        if self._machine.page(page.resource_version, page.continue_token):
+            await self._replace()
+
+    def _collect(self, page: ListPage[T]) -> None:
+        self._listed.update((item.metadata.key, item) for item in page.items)
+        for bad in page.bad:
+            meta, reason = bad.metadata, str(bad.error)
+            self._report(meta.key, meta.resource_version, reason)
+            self._bad[meta.key] = reason
+
+    async def _replace(self) -> None:
+        """Hand the complete list over."""
+        if self._store.resource_version:
+            self._stats.relists += 1
+        items, bad = tuple(self._listed.values()), self._bad
+        self._forget_listed()
+        changes = self._store.replace(items, self._machine.version, unreadable=bad)
+        await self._sink.replaced(changes)
+
+    def _forget_listed(self) -> None:
+        self._listed, self._bad = {}, {}
+
+    # ---- watches -------------------------------------------------------------------------------
+
+    async def _follow(self, request: OpenWatch) -> None:
+        """Open a watch, read it to its end, and report that end."""
+        self._stats.watches += 1
+        self._forget_listed()
+        opened = False
+        end: Ending | Exception
+        try:
+            async with (
+                asyncio.timeout(self._options.silence) as silence,
+                self._source.watch(
+                    self._resource,
+                    namespace=self._namespace,
+                    resource_version=request.resource_version,
+                    timeout_seconds=request.timeout_seconds,
+                    send_initial_events=request.streamed_list,
+                    read_timeout=self._options.silence,
+                ) as response,
+            ):
+                opened = True
+                self._machine.opened(self._heard())
+                end = await self._read(response, silence)
+        except Exception as error:
+            # As for lists. After the headers it is the stream that ended, before them the request.
+            end = self._end_of_stream(error) if opened else _refusal(error)
+        self._report_end(end, opened=opened)
+
+    def _report_end(self, end: Ending | Exception, *, opened: bool) -> None:
+        now = self._clock.monotonic()
+        if isinstance(end, Ending):
+            self._stats.silent_watches += end is Ending.SILENT
+            self._machine.ended(end, now)
+            self._stats.short_watches = self._machine.short_watches
+            return
+        self._note_failure("watch", end)
+        if opened and isinstance(end, ApiError):
+            self._machine.error_event(end, now)
+        else:
+            self._machine.failed(end)
+
+    def _end_of_stream(self, error: Exception) -> Ending:
+        if isinstance(error, TimeoutError):
+            return Ending.SILENT
+        self._note_failure("watch", error)
+        return Ending.CLOSED if isinstance(error, TransportError) else Ending.GARBLED
+
+    async def _read(self, response: StreamResponse, silence: asyncio.Timeout) -> Ending | ApiError:
+        splitter = LineSplitter()
+        loop = asyncio.get_running_loop()
+        async for chunk in response.chunks:
+            silence.reschedule(loop.time() + self._options.silence)
+            self._heard()
+            end = await self._digest(splitter.feed(chunk))
+            if end is not None:
+                return end
+        return Ending.GARBLED if splitter.torn else Ending.CLOSED
+
+    async def _digest(self, lines: Sequence[bytes]) -> ApiError | None:
+        """Take the frames in order, in slices; return the error that ends the watch, if any."""
+        for at in range(0, len(lines), _SLICE):
+            for line in lines[at : at + _SLICE]:
+                frame = self._decoder.decode(line)
+                if isinstance(frame, Event):
+                    self._take_event(frame)
+                elif isinstance(frame, Bookmark):
+                    await self._take_bookmark(frame)
+                elif isinstance(frame, Unreadable):
+                    self._take_unreadable(frame)
+                else:
+                    self._stats.events[EventType.ERROR] += 1
+                    return frame.error
+            await self._breathe()
+        return None
+
+    async def _breathe(self) -> None:
+        """Let others run if we have had the loop for long. Chunks that are there already do not
+        suspend us, so this is measured across them."""
+        if self._clock.monotonic() - self._breathed_at > _SLICE_SECONDS:
+            await self._clock.sleep(0)
+            self._breathed_at = self._clock.monotonic()
+
+    def _take_event(self, event: Event[T]) -> None:
+        kind, obj = event.type, event.object
+        self._stats.events[kind] += 1
+        if self._machine.listing:
+            self._take_initial(kind, obj)
+            return
+        meta = obj.metadata
+        if kind is EventType.DELETED:
+            changes = self._store.remove(meta.key, uid=meta.uid, version=meta.resource_version)
+        else:
+            changes = self._store.put(obj)
+        if changes:
+            self._sink.deliver(changes)
+        self._advance(meta.resource_version, added=kind is EventType.ADDED)
+
+    def _take_initial(self, kind: EventType, obj: T) -> None:
+        key = obj.metadata.key
+        self._bad.pop(key, None)
+        if kind is EventType.DELETED:
+            self._listed.pop(key, None)
+        else:
+            self._listed[key] = obj
+
+    async def _take_bookmark(self, bookmark: Bookmark) -> None:
+        self._stats.events[EventType.BOOKMARK] += 1
+        if not self._machine.listing:
+            self._advance(bookmark.version)
+        elif bookmark.ends_list:
+            self._machine.initial_events_end(bookmark.version)
+            await self._replace()
+
+    def _take_unreadable(self, frame: Unreadable) -> None:
+        """Go on without the object. Its end is understood all the same: that needs no fields."""
+        self._report(frame.key, frame.version, frame.reason)
+        deleted = frame.type == EventType.DELETED
+        if not deleted and frame.type not in (EventType.ADDED, EventType.MODIFIED):
+            return
+        if self._machine.listing:
+            self._bad[frame.key] = frame.reason
+            return
+        if not deleted:
+            self._store.mark_unreadable(frame.key, frame.reason)
+        elif changes := self._store.remove(frame.key, uid=frame.uid, version=frame.version):
+            self._sink.deliver(changes)
+        self._advance(frame.version, added=frame.type == EventType.ADDED)
+
+    def _advance(self, version: str, *, added: bool = False) -> None:
+        machine = self._machine
+        machine.event(version, added=added)
+        self._store.advance(machine.version)
+
+    # ---- telling -------------------------------------------------------------------------------
+
+    def _heard(self) -> float:
+        now = self._clock.monotonic()
+        self._stats.last_heard = now
+        return now
+
+    def _note_failure(self, verb: str, error: Exception) -> None:
+        self._stats.failures[type(error).__name__] += 1
+        expected = isinstance(error, KubeError)
+        logger.log(
+            logging.WARNING if expected else logging.ERROR,
+            "cannot %s %s: %s",
+            verb,
+            self._resource.name,
+            error,
+            exc_info=None if expected else error,
+            extra={"resource": self._resource.name, "namespace": self._namespace},
+        )
+
+    def _report(self, key: str, version: str, reason: str) -> None:
+        """Count an unreadable object; say so once for each of its versions."""
+        self._stats.unreadable += 1
+        if (key, version) in self._reported:
+            return
+        self._reported[key, version] = None
+        if len(self._reported) > _REPORTED:
+            del self._reported[next(iter(self._reported))]
+        logger.error(
+            "cannot read an object: %s",
+            reason,
+            extra={"resource": self._resource.name, "key": key, "version": version},
+        )
+
+
+def _refusal(error: Exception) -> Exception:
+    """Our own timeout means the same as the transport's."""
+    if isinstance(error, TimeoutError) and not isinstance(error, TransportError):
+        return RequestTimeout("no answer to a watch request")
+    return error

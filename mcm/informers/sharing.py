@@ -1,0 +1,25 @@
+"""Letting equal parts of many objects be one value: most of a fleet says the same things."""
+
+from __future__ import annotations
+
+from msgspec.structs import force_setattr
+
+from mcm.api.core import Node
+from mcm.api.interning import share_condition_texts
+from mcm.api.machine import Machine
+from mcm.api.meta import T
+
+
+def share_repeated(obj: T, known: T | None) -> None:
+    """Replace parts of a freshly decoded object by equal ones seen before; it stays equal.
+
+    ``known`` is the state it succeeds. What comes out of :mod:`mcm.api.codec` needs this no more;
+    what a watch's own decoder makes does.
+    """
+    if not isinstance(obj, Machine | Node):
+        return
+    conditions = obj.status.conditions
+    if isinstance(known, Machine | Node) and conditions == known.status.conditions:
+        force_setattr(obj.status, "conditions", known.status.conditions)
+    else:
+        share_condition_texts(conditions)

@@ -1,0 +1,33 @@
+"""What one informer counts: plain numbers, written on the hot path, read at each scrape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import final
+
+
+@final
+@dataclass(slots=True)
+class InformerStats:
+    """Written by one reflector and its informer only. Ages and times are monotonic seconds."""
+
+    lists: int = 0
+    """Requests for a page of a list."""
+    watches: int = 0
+    """Requests for a watch."""
+    short_watches: int = 0
+    """Watches that ended without an event, well before their time."""
+    silent_watches: int = 0
+    """Watches given up because not a byte came."""
+    relists: int = 0
+    """Complete lists after the first."""
+    unreadable: int = 0
+    """Frames and list items that could not be decoded."""
+    handler_errors: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    """Frames by type."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Failed requests and streams, by the name of the error."""
+    last_heard: float | None = None
+    """When the server last sent anything: an answer, an event, a bookmark."""

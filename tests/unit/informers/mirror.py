@@ -1,0 +1,110 @@
+"""An informer on virtual time, watched by a handler that keeps a mirror of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+
+from mcm.api.machine import MACHINES, Machine
+from mcm.clock import LoopClock
+from mcm.informers import Change, Informer, ReflectorOptions
+from mcm.sandbox.virtualtime import run_virtual
+from tests.unit.informers.apiserver import NAMESPACE, ApiServer
+
+R = TypeVar("R")
+
+
+def unversioned(machine: Machine) -> Machine:
+    """The machine as handlers care for it: a new version alone is not told."""
+    meta = msgspec.structs.replace(machine.metadata, resource_version="")
+    return msgspec.structs.replace(machine, metadata=meta)
+
+
+@dataclass
+class Replay:
+    """Plays the changes back, and objects to any that does not continue what was told before."""
+
+    told: dict[str, Machine] = field(default_factory=dict)
+    changes: list[Change[Machine]] = field(default_factory=list)
+
+    def __call__(self, change: Change[Machine]) -> None:
+        self.changes.append(change)
+        key = change.object.metadata.key
+        before = self.told.get(key)
+        assert (change.old is None) == (before is None)
+        if change.old is not None and before is not None:
+            assert unversioned(change.old) == unversioned(before)
+        if change.new is None:
+            del self.told[key]
+        else:
+            self.told[key] = change.new
+
+    def equals(self, machines: dict[str, Machine]) -> bool:
+        return {k: unversioned(m) for k, m in self.told.items()} == {
+            k: unversioned(m) for k, m in machines.items()
+        }
+
+
+@dataclass
+class Mirror:
+    server: ApiServer
+    informer: Informer[Machine]
+    replay: Replay
+    clock: LoopClock
+    task: asyncio.Task[None]
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+
+    def agrees(self) -> bool:
+        """Whether store, handlers and server hold the same."""
+        store = {machine.metadata.key: machine for machine in self.informer.store.list()}
+        return store == self.server.machines() and self.replay.equals(self.server.machines())
+
+
+@asynccontextmanager
+async def mirroring(
+    server: ApiServer, *, options: ReflectorOptions | None = None, seed: int = 0
+) -> AsyncIterator[Mirror]:
+    clock = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
+    informer = Informer(
+        server,
+        MACHINES,
+        clock=clock,
+        namespace=NAMESPACE,
+        options=options,
+        randomness=random.Random(seed),
+    )
+    replay = Replay()
+    informer.add_handler(replay)
+    task = asyncio.create_task(informer.run())
+    try:
+        yield Mirror(server, informer, replay, clock, task)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert informer.stats.handler_errors == 0
+        assert server.open_streams == 0
+
+
+def on_mirror(
+    scenario: Callable[[Mirror], Awaitable[R]],
+    *,
+    server: Callable[[], ApiServer] = ApiServer,
+    options: ReflectorOptions | None = None,
+    seed: int = 0,
+) -> R:
+    """Run a scenario on virtual time against a server and an informer that mirrors it."""
+
+    async def main() -> R:
+        async with mirroring(server(), options=options, seed=seed) as mirror:
+            return await scenario(mirror)
+
+    return run_virtual(main)

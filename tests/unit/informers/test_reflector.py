@@ -1,0 +1,429 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mcm.client.errors import (
+    ConnectionRefused,
+    Forbidden,
+    Gone,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+)
+from mcm.informers import ReflectorOptions
+from tests.unit.informers.apiserver import NAMESPACE, ApiServer, Break, Fault, Seen, too_large
+from tests.unit.informers.mirror import Mirror, on_mirror
+
+STREAMED = ReflectorOptions(streamed_lists=True)
+
+
+def verbs(seen: list[Seen]) -> list[str]:
+    return [f"{s.verb} {s.version}".strip() for s in seen]
+
+
+def three() -> ApiServer:
+    server = ApiServer()
+    for name in ("a", "b", "c"):
+        server.put(name, "Running")
+    return server
+
+
+def test_it_lists_then_watches_from_the_version_of_the_list() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        assert mirror.agrees()
+        assert all(change.initial for change in mirror.replay.changes)
+        await mirror.sleep(0.01)
+        assert verbs(mirror.server.seen) == ["list 0", "watch 103"]
+
+    on_mirror(scenario, server=three)
+
+
+def test_events_reach_store_and_handlers_as_they_come() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        await mirror.sleep(1)
+        mirror.server.put("a", "Failed")
+        mirror.server.delete("b")
+        mirror.server.put("d")
+        await mirror.sleep(0.01)
+        assert mirror.agrees()
+        assert mirror.informer.store.resource_version == "106"
+        assert mirror.informer.stats.events == {"ADDED": 1, "MODIFIED": 1, "DELETED": 1}
+
+    on_mirror(scenario, server=three)
+
+
+def test_pages_are_joined_to_one_list_at_the_version_of_the_first() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.page_cap = 2
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        await mirror.sleep(0.01)
+        assert verbs(mirror.server.seen) == ["list 0", "list", "watch 103"]
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+def test_an_expired_later_page_costs_one_unpaged_list() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.page_cap = 2
+        made.list_faults.extend([None, Gone(410, "Expired", "")])
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(0.002)
+        mirror.server.page_cap = None
+        await mirror.informer.wait_synced()
+        assert [(s.version, s.limit) for s in mirror.server.seen if s.verb == "list"] == [
+            ("0", 500),
+            ("", 500),
+            ("0", None),
+        ]
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+@pytest.mark.parametrize("kind", list(Break))
+def test_whatever_ends_a_watch_the_mirror_catches_up(kind: Break) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(kind, after=10.0))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(12)
+        mirror.server.delete("a")
+        mirror.server.put("d", "Pending")
+        await mirror.sleep(70)
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+RELIST = {
+    Break.TORN,
+    Break.GARBAGE,
+    Break.EXPIRED,
+    Break.ERROR_500,
+    Break.TOO_LARGE,
+}
+
+
+@pytest.mark.parametrize("kind", [k for k in Break if k is not Break.SILENCE])
+def test_a_watch_that_ended_after_news_is_resumed_or_replaced_by_a_list(kind: Break) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(kind, after=10.0))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(5)
+        mirror.server.put("a", "Failed")
+        await mirror.sleep(30)
+        relisted = "list" if kind is Break.TOO_LARGE else "list 104"
+        after = [relisted, "watch 104"] if kind in RELIST else ["watch 104"]
+        assert verbs(mirror.server.seen) == ["list 0", "watch 103", *after]
+        waited = mirror.server.seen[2].at - 10.0
+        if kind is Break.ERROR_429:
+            assert waited >= 7
+        elif kind in (Break.CLOSE, Break.RESET):
+            assert waited < 0.01
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectionRefused("refused"), ["watch 103"]),
+        (TransportError("reset"), ["watch 103"]),
+        (TooManyRequests(429, retry_after=5.0), ["watch 103"]),
+        (Gone(410, "Expired", ""), ["list 103", "watch 103"]),
+        (Forbidden(403, "Forbidden", ""), ["list 103", "watch 103"]),
+        (ServerError(503, "", "", retry_after=5.0), ["list 103", "watch 103"]),
+        (too_large(), ["list", "watch 103"]),
+        (ValueError("a mistake of ours"), ["list 103", "watch 103"]),
+    ],
+)
+def test_a_refused_watch_is_tried_again_or_replaced_by_a_list(
+    error: Exception, expected: list[str]
+) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(error)
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(30)
+        assert verbs(mirror.server.seen) == ["list 0", "watch 103", *expected]
+        floor = getattr(error, "retry_after", None)
+        if floor:
+            assert mirror.server.seen[2].at - mirror.server.seen[1].at >= floor
+        assert mirror.informer.stats.failures == {type(error).__name__: 1}
+
+    on_mirror(scenario, server=server)
+
+
+def test_deletions_missed_during_a_gap_are_told_as_tombstones() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(Break.EXPIRED, after=10.0))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(10.0005)
+        mirror.server.delete("b")
+        mirror.server.delete("c")
+        mirror.server.put("c")
+        mirror.server.compact()
+        await mirror.sleep(30)
+        assert mirror.agrees()
+        told = [c for c in mirror.replay.changes if not c.initial]
+        assert [(c.object.metadata.name, c.new is None, c.tombstone) for c in told] == [
+            ("b", True, True),
+            ("c", True, True),
+            ("c", False, False),
+        ]
+        assert mirror.informer.stats.relists == 1
+
+    on_mirror(scenario, server=server)
+
+
+def test_a_silent_stream_is_reopened_at_the_same_version_without_a_list() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(Break.SILENCE, after=10.0))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(5)
+        mirror.server.put("a", "Failed")
+        await mirror.sleep(10)
+        mirror.server.put("a", "Pending")
+        await mirror.sleep(65)
+        assert verbs(mirror.server.seen) == ["list 0", "watch 103", "watch 104"]
+        assert mirror.server.seen[2].at == pytest.approx(75.0)
+        assert mirror.informer.stats.silent_watches == 1
+        assert not mirror.informer.stats.failures
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+def test_bookmarks_carry_the_place_to_resume_through_quiet_times() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        # Another resource's writes move the server's version, not this resource's objects.
+        mirror.server.version = 500
+        mirror.server.watch_faults.append(Fault(Break.CLOSE, after=1000))
+        await mirror.sleep(650)
+        assert mirror.informer.store.resource_version == "500"
+        assert verbs(mirror.server.seen)[:2] == ["list 0", "watch 103"]
+        assert set(verbs(mirror.server.seen)[2:]) == {"watch 500"}
+        assert not [c for c in mirror.replay.changes if not c.initial]
+
+    on_mirror(scenario, server=three)
+
+
+def test_a_server_that_always_closes_at_once_is_not_hammered() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.extend([Fault(Break.CLOSE, at_once=True)] * 100_000)
+        return made
+
+    async def scenario(mirror: Mirror) -> int:
+        await mirror.sleep(3600)
+        assert mirror.informer.stats.short_watches > 100
+        return len(mirror.server.seen)
+
+    # A list and a watch for each back-off step of 15 s on average.
+    assert 300 < on_mirror(scenario, server=server) < 700
+
+
+def test_an_endless_flow_of_brief_productive_watches_is_slowed_down() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.extend([Fault(Break.CLOSE)] * 100_000)
+        return made
+
+    async def scenario(mirror: Mirror) -> int:
+        for n in range(3600):
+            mirror.server.put("a", str(n))
+            await mirror.sleep(1)
+        return len(mirror.server.seen)
+
+    assert on_mirror(scenario, server=server) < 700
+
+
+def test_a_server_that_is_down_is_asked_with_growing_pauses() -> None:
+    def server() -> ApiServer:
+        return ApiServer(down=True)
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(3600)
+        assert not mirror.informer.synced
+        assert not mirror.informer.healthy(mirror.clock.monotonic())
+        assert 150 < len(mirror.server.seen) < 400
+        mirror.server.down = False
+        mirror.server.put("a")
+        await mirror.sleep(31)
+        assert mirror.informer.healthy(mirror.clock.monotonic())
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+def test_a_restored_server_is_believed_although_its_versions_are_lower() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(1)
+        mirror.server.rewind(50)
+        mirror.server.objects.pop("b")
+        mirror.server.down = True
+        mirror.server.put("z")
+        await mirror.sleep(1)
+        mirror.server.down = False
+        await mirror.sleep(60)
+        assert mirror.agrees()
+        assert mirror.informer.store.resource_version == "51"
+
+    on_mirror(scenario, server=three)
+
+
+def test_a_streamed_list_needs_no_list_request_and_keeps_its_stream() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        mirror.server.put("d")
+        await mirror.sleep(1)
+        assert verbs(mirror.server.seen) == ["watch"]
+        assert mirror.server.seen[0].streamed
+        assert mirror.agrees()
+        assert [c.initial for c in mirror.replay.changes] == [True, True, True, False]
+
+    on_mirror(scenario, server=three, options=STREAMED)
+
+
+def test_a_server_that_cannot_stream_lists_is_not_asked_again() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.streams_lists = False
+        made.watch_faults.extend([None, Fault(Break.EXPIRED, after=40)])
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(80)
+        asked = ["watch", "list 0", "watch 103", "list 103", "watch 103"]
+        assert verbs(mirror.server.seen) == asked
+        assert [s.streamed for s in mirror.server.seen] == [True, False, False, False, False]
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server, options=STREAMED)
+
+
+@pytest.mark.parametrize("kind", [k for k in Break if k is not Break.SILENCE])
+def test_a_streamed_list_that_breaks_off_is_a_failed_list(kind: Break) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(kind, at_once=True))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(0)
+        await mirror.sleep(0.0015)
+        assert not mirror.informer.synced
+        await mirror.sleep(20)
+        assert mirror.agrees()
+        assert mirror.informer.synced
+
+    on_mirror(scenario, server=server, options=STREAMED)
+
+
+def test_an_object_that_cannot_be_read_costs_only_itself() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        bad = {"metadata": {"name": "b", "namespace": NAMESPACE, "uid": "uid-2"}, "spec": 7}
+        mirror.server.put_raw("b", dict(bad))
+        mirror.server.put("c", "Failed")
+        await mirror.sleep(0.01)
+        store = mirror.informer.store
+        assert list(store.unreadable) == [f"{NAMESPACE}/b"]
+        known = store.get(f"{NAMESPACE}/b")
+        assert known is not None and known.phase == "Running"
+        assert store.get(f"{NAMESPACE}/c") == mirror.server.machine("c")
+        assert store.resource_version == "105"
+
+        mirror.server.compact()
+        mirror.server.watch_faults.append(Fault(Break.CLOSE))
+        mirror.server.down = True
+        mirror.server.put("d")
+        await mirror.sleep(1)
+        mirror.server.down = False
+        await mirror.sleep(40)
+        assert f"{NAMESPACE}/b" in store and f"{NAMESPACE}/b" in store.unreadable
+
+        mirror.server.put("b", "Running")
+        await mirror.sleep(40)
+        assert not store.unreadable
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=three)
+
+
+def test_an_unreadable_object_that_is_deleted_is_gone() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        bad = {"metadata": {"name": "b", "namespace": NAMESPACE, "uid": "uid-2"}, "spec": 7}
+        mirror.server.put_raw("b", dict(bad))
+        await mirror.sleep(1)
+        mirror.server._record("DELETED", mirror.server.objects.pop("b"))
+        await mirror.sleep(1)
+        assert mirror.agrees()
+        assert not mirror.informer.store.unreadable
+
+    on_mirror(scenario, server=three)
+
+
+@pytest.mark.parametrize("after", [0.0, 0.0005, 0.0015, 0.003, 5.0, 65.0])
+def test_a_stop_is_prompt_wherever_it_comes(after: float) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(Break.SILENCE))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(after)
+        stopped_at = mirror.clock.monotonic()
+        mirror.task.cancel()
+        await asyncio.gather(mirror.task, return_exceptions=True)
+        assert mirror.clock.monotonic() == stopped_at
+        told = len(mirror.replay.changes)
+        mirror.server.put("late")
+        await mirror.sleep(100)
+        assert len(mirror.replay.changes) == told
+
+    on_mirror(scenario, server=server)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
+def test_any_cutting_of_the_stream_gives_the_same_objects(chunk: int) -> None:
+    def server() -> ApiServer:
+        return ApiServer(chunk=chunk)
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(1)
+        for name, phase in (("a", "ü\u0085\u2028 \\r\\n"), ("b", "日本\r"), ("a", "𝄞")):
+            mirror.server.put(name, phase)
+        await mirror.sleep(1)
+        assert mirror.agrees()
+        assert len(mirror.server.seen) == 2
+
+    on_mirror(scenario, server=server)
