@@ -1,0 +1,86 @@
+"""A deployment's conditions: set, find, remove. Others' (``Frozen``) are left alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, TypeAlias
+
+import msgspec
+
+from mcm.api.machine import MachineDeploymentCondition
+from mcm.api.timestamps import whole_seconds
+
+Conditions: TypeAlias = tuple[MachineDeploymentCondition, ...]
+
+REASON_INVALID_SPEC: Final = "InvalidSpec"
+"""``Progressing`` is False: the spec cannot be acted on; the message names field and remedy."""
+REASON_STRATEGY_NOT_SUPPORTED: Final = "StrategyNotSupported"
+"""``Progressing`` is False: an update is wanted, by a strategy that cannot be carried out yet."""
+
+
+def find(conditions: Conditions, kind: str) -> MachineDeploymentCondition | None:
+    return next((c for c in conditions if c.type == kind), None)
+
+
+def reason_of(conditions: Conditions, kind: str) -> str:
+    """Return the reason of the condition ``kind``; empty if there is none."""
+    found = find(conditions, kind)
+    return found.reason if found else ""
+
+
+def without(conditions: Conditions, kind: str) -> Conditions:
+    return tuple(c for c in conditions if c.type != kind)
+
+
+def with_condition(
+    conditions: Conditions,
+    kind: str,
+    status: str,
+    reason: str,
+    message: str,
+    *,
+    now: datetime,
+    refresh: bool = False,
+) -> Conditions:
+    """Set a condition, in its place or at the end.
+
+    With status and reason as they are it stays untouched, unless ``refresh`` asks for a new update
+    time and message. The transition time moves with the status only.
+    """
+    present, moment = find(conditions, kind), whole_seconds(now)
+    if present and (present.status, present.reason) == (status, reason) and not refresh:
+        return conditions
+    same_status = present is not None and present.status == status
+    wanted = MachineDeploymentCondition(
+        type=kind,
+        status=status,
+        last_update_time=moment,
+        last_transition_time=present.last_transition_time if same_status and present else moment,
+        reason=reason,
+        message=message,
+    )
+    if present is None:
+        return (*conditions, wanted)
+    return tuple(wanted if c is present else c for c in conditions)
+
+
+def with_text(
+    conditions: Conditions, kind: str, status: str, reason: str, message: str, *, now: datetime
+) -> Conditions:
+    """Set a condition whose message matters: another message is news."""
+    present = find(conditions, kind)
+    changed = present is not None and present.message != message
+    return with_condition(conditions, kind, status, reason, message, now=now, refresh=changed)
+
+
+def with_copy(conditions: Conditions, wanted: MachineDeploymentCondition) -> Conditions:
+    """Take over a condition of another object, unless what is there says the same."""
+    present = find(conditions, wanted.type)
+    if present is None:
+        return (*conditions, wanted)
+    if (present.status, present.reason) == (wanted.status, wanted.reason):
+        return conditions
+    if present.status == wanted.status:
+        kept = present.last_transition_time
+        wanted = msgspec.structs.replace(wanted, last_transition_time=kept)
+    return tuple(wanted if c is present else c for c in conditions)

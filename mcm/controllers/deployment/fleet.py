@@ -1,0 +1,134 @@
+"""What decisions about a deployment's sets are made from: sizes, and who would be left.
+
+Counts come from the machines themselves, not from the sets' statuses, which lag. A set's status
+counts only where it speaks of more machines than are seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias, final
+
+from mcm.api.machine import Machine, MachineSet
+from mcm.api.names import (
+    ANNOTATION_DESIRED_REPLICAS,
+    ANNOTATION_MAX_REPLICAS,
+    PRIORITY_DEFAULT,
+)
+from mcm.controllers.machineset.membership import is_available, is_failed, is_terminating
+from mcm.controllers.machineset.ranking import deletion_order, is_preserved, priority_of
+from mcm.controllers.machineset.scaling import chosen_by_autoscaler
+
+Targets: TypeAlias = Mapping[str, int]
+"""Replicas by set UID; a set that is not named keeps its size."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SetState:
+    """One set. ``serving`` says of each machine that stays whether it serves, in the order in which
+    they would be deleted; ``terminating`` more are on their way out.
+
+    ``elect`` machines were chosen (by priority) to go first, ``preserved`` ones failed and are kept
+    for inspection. ``desired`` and ``most`` are the deployment's numbers at the last scaling, None
+    if unknown. A set that is being ``deleted`` makes no machines, and keeps none.
+    """
+
+    uid: str
+    name: str
+    replicas: int
+    serving: tuple[bool, ...] = ()
+    terminating: int = 0
+    reported: int = 0
+    elect: int = 0
+    preserved: int = 0
+    desired: int | None = None
+    most: int | None = None
+    deleted: bool = False
+
+    @property
+    def machines(self) -> int:
+        return len(self.serving) + self.terminating
+
+    @property
+    def available(self) -> int:
+        return sum(self.serving)
+
+    def potential(self, replicas: int) -> int:
+        """How many machines there can be at once, if the set is to have ``replicas``."""
+        if self.deleted:
+            return self.machines
+        return max(replicas + self.terminating, self.machines, self.reported)
+
+    def guaranteed(self, replicas: int) -> int:
+        """How many of those that serve now will be left, if the set is to have ``replicas``."""
+        if self.deleted:
+            return 0
+        return sum(self.serving[max(0, len(self.serving) - replicas) :])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All sets of a deployment: the ``new`` one, whose template is the deployment's, and the
+    ``old`` ones, oldest first. ``deleted`` sets only take room."""
+
+    new: SetState | None = None
+    old: tuple[SetState, ...] = ()
+    deleted: tuple[SetState, ...] = ()
+
+    @property
+    def living(self) -> Sequence[SetState]:
+        """All sets that can be scaled, oldest first, the new one last."""
+        return (*self.old, self.new) if self.new else self.old
+
+    @property
+    def active(self) -> Sequence[SetState]:
+        return tuple(s for s in self.living if s.replicas > 0)
+
+    def replicas(self, targets: Targets | None = None) -> int:
+        return sum(_target(s, targets) for s in self.living)
+
+    def potential(self, targets: Targets | None = None) -> int:
+        leaving = sum(s.machines for s in self.deleted)
+        return leaving + sum(s.potential(_target(s, targets)) for s in self.living)
+
+    def guaranteed(self, targets: Targets | None = None) -> int:
+        return sum(s.guaranteed(_target(s, targets)) for s in self.living)
+
+    @property
+    def preserved(self) -> int:
+        return sum(s.preserved for s in self.living)
+
+
+def _target(state: SetState, targets: Targets | None) -> int:
+    return state.replicas if targets is None else targets.get(state.uid, state.replicas)
+
+
+def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime) -> SetState:
+    """Read the state of a set and the machines it owns."""
+    everyone = tuple(machines)
+    staying = [m for m in everyone if not is_terminating(m)]
+    doomed = {m.metadata.name for m in chosen_by_autoscaler(machine_set, staying)}
+    annotations = machine_set.metadata.annotations
+    return SetState(
+        uid=machine_set.metadata.uid,
+        name=machine_set.metadata.name,
+        replicas=machine_set.spec.replicas,
+        serving=tuple(
+            is_available(m) and m.metadata.name not in doomed for m in deletion_order(staying, now)
+        ),
+        terminating=len(everyone) - len(staying),
+        reported=machine_set.status.replicas,
+        elect=sum(priority_of(m) < int(PRIORITY_DEFAULT) for m in staying),
+        preserved=sum(is_failed(m) and is_preserved(m, now) for m in staying),
+        desired=_number(annotations.get(ANNOTATION_DESIRED_REPLICAS)),
+        most=_number(annotations.get(ANNOTATION_MAX_REPLICAS)),
+        deleted=machine_set.metadata.deletion_timestamp is not None,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None

@@ -1,0 +1,129 @@
+"""The new set as it should be: made from the deployment's template, or brought up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from mcm.api.codec import to_json_object
+from mcm.api.machine import (
+    MACHINE_DEPLOYMENTS,
+    MachineDeployment,
+    MachineSet,
+    MachineSetSpec,
+    MachineTemplate,
+)
+from mcm.api.meta import JSONObject, LabelSelector, ObjectMeta
+from mcm.api.names import (
+    ANNOTATION_DESIRED_REPLICAS,
+    ANNOTATION_MAX_REPLICAS,
+    LABEL_MACHINE_TEMPLATE_HASH,
+)
+from mcm.api.patches import merge_diff
+from mcm.api.templates import labels_of, machine_spec_of, with_label
+from mcm.controllers.deployment.limits import Limits
+from mcm.controllers.deployment.revision import copied_annotations, next_revision, with_revision
+from mcm.controllers.deployment.template_identity import set_name, template_hash
+from mcm.controllers.machineset.template_sync import (
+    IN_PLACE_FIELDS,
+    NODE_TEMPLATE,
+    configuration_change,
+    node_template_change,
+)
+from mcm.controllers.ownership import controller_reference
+
+_IDENTITY_FIELDS = frozenset({"class", "providerID"})
+
+
+def new_set(
+    deployment: MachineDeployment,
+    old_sets: Iterable[MachineSet],
+    *,
+    replicas: int,
+    limits: Limits,
+) -> MachineSet:
+    """Return the set to create for the deployment's template."""
+    meta, spec = deployment.metadata, deployment.spec
+    collisions = deployment.status.collision_count
+    mark = template_hash(spec.template, collisions)
+    selector = spec.selector or LabelSelector()
+    annotations = with_revision(copied_annotations(deployment), next_revision(old_sets))
+    return MachineSet(
+        metadata=ObjectMeta(
+            name=set_name(meta.name, spec.template, collisions),
+            namespace=meta.namespace,
+            labels={**labels_of(spec.template), LABEL_MACHINE_TEMPLATE_HASH: mark},
+            annotations={**annotations, **memory_of(limits)},
+            owner_references=(controller_reference(MACHINE_DEPLOYMENTS, meta),),
+        ),
+        spec=MachineSetSpec(
+            replicas=replicas,
+            selector=msgspec.structs.replace(
+                selector,
+                match_labels={**selector.match_labels, LABEL_MACHINE_TEMPLATE_HASH: mark},
+            ),
+            template=with_label(spec.template, LABEL_MACHINE_TEMPLATE_HASH, mark),
+            min_ready_seconds=spec.min_ready_seconds,
+            auto_preserve_failed_machine_max=spec.auto_preserve_failed_machine_max,
+        ),
+    )
+
+
+def memory_of(limits: Limits) -> Mapping[str, str]:
+    """Return the annotations by which a set remembers for what it was last scaled."""
+    return {
+        ANNOTATION_DESIRED_REPLICAS: str(limits.desired),
+        ANNOTATION_MAX_REPLICAS: str(limits.desired + limits.surge),
+    }
+
+
+def brought_up(
+    present: MachineSet, deployment: MachineDeployment, old_sets: Iterable[MachineSet]
+) -> MachineSet:
+    """Return ``present``, a set of the deployment's template, with all that follows the deployment
+    without new machines: annotations, revision, and what a template can change in place."""
+    spec = deployment.spec
+    annotations = {**present.metadata.annotations, **copied_annotations(deployment)}
+    return msgspec.structs.replace(
+        present,
+        metadata=msgspec.structs.replace(
+            present.metadata, annotations=with_revision(annotations, next_revision(old_sets))
+        ),
+        spec=msgspec.structs.replace(
+            present.spec,
+            template=_template_brought_up(present.spec.template, spec.template),
+            min_ready_seconds=spec.min_ready_seconds,
+            auto_preserve_failed_machine_max=spec.auto_preserve_failed_machine_max,
+        ),
+    )
+
+
+def _template_brought_up(present: MachineTemplate, wanted: MachineTemplate) -> MachineTemplate:
+    had, has = machine_spec_of(present), machine_spec_of(wanted)
+    changed = configuration_change(had, has)
+    changed |= node_template_change(
+        had.node_template,
+        has.node_template,
+        raw=wanted.spec.get(NODE_TEMPLATE),
+        raw_before=present.spec.get(NODE_TEMPLATE),
+    )
+    spec = {k: v for k, v in present.spec.items() if k not in changed and not _is_foreign(k)}
+    spec |= {k: wanted.spec[k] for k in changed if wanted.spec.get(k) is not None}
+    spec |= {k: v for k, v in wanted.spec.items() if _is_foreign(k) and v is not None}
+    if had.class_.kind != has.class_.kind:
+        spec["class"] = {**to_json_object(had.class_), "kind": has.class_.kind}
+    return MachineTemplate(metadata=present.metadata, spec=spec)
+
+
+def _is_foreign(field: str) -> bool:
+    """A field nobody here knows; it is carried along."""
+    return field not in IN_PLACE_FIELDS and field not in _IDENTITY_FIELDS
+
+
+def set_change(present: MachineSet, wanted: MachineSet) -> JSONObject:
+    """Return the merge patch from one set to the other, statuses aside; empty if they are equal."""
+    before, after = to_json_object(present), to_json_object(wanted)
+    before.pop("status", None)
+    after.pop("status", None)
+    return merge_diff(before, after)

@@ -1,0 +1,291 @@
+"""One pass over one MachineDeployment: gather, decide, act, report.
+
+Steps that do not need one another do not stop one another: what went wrong is collected, the status
+is written all the same, and the errors are raised at the end for a retry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+
+from mcm.api.machine import (
+    MACHINE_DEPLOYMENTS,
+    Machine,
+    MachineDeployment,
+    MachineDeploymentStatus,
+    MachineSet,
+)
+from mcm.api.meta import JSONObject
+from mcm.api.names import ANNOTATION_REVISION, MACHINE_FINALIZER, REASON_SET_CREATE_ERROR
+from mcm.api.selectors import is_empty
+from mcm.api.validation import describe, validate_machine_deployment
+from mcm.client.errors import ApiError, KubeError, NotFound
+from mcm.clock import Clock
+from mcm.controllers.deployment import hash_labels, rollback, scale_down_marks
+from mcm.controllers.deployment.conditions import (
+    REASON_INVALID_SPEC,
+    REASON_STRATEGY_NOT_SUPPORTED,
+)
+from mcm.controllers.deployment.history import expendable
+from mcm.controllers.deployment.limits import Limits, limits_of
+from mcm.controllers.deployment.new_set import new_set
+from mcm.controllers.deployment.node_actions import NodeActions
+from mcm.controllers.deployment.node_decoration import is_marked
+from mcm.controllers.deployment.progress import look_again_at, refused
+from mcm.controllers.deployment.report import NOT_SUPPORTED, status_after
+from mcm.controllers.deployment.set_actions import NameTaken, SetActions
+from mcm.controllers.deployment.status import counted_status, is_complete, status_change
+from mcm.controllers.deployment.strategy import Decision
+from mcm.controllers.deployment.wanted_sets import wanted_sets, without_mark
+from mcm.controllers.deployment.world import World
+from mcm.controllers.fanout import raise_together
+from mcm.controllers.preconditions import for_this_version, with_finalizer, without_finalizer
+from mcm.controllers.runtime import DONE, Outcome
+from mcm.informers.store import Store
+from mcm.informers.writer import Writer
+
+if TYPE_CHECKING:
+    from mcm.events import EventRecorder
+
+EVENT_SELECTING_ALL: Final = "SelectingAll"
+_ORPHAN_CHILDREN: Final = "orphan"
+_NAMESPACE_ENDS: Final = "NamespaceTerminating"
+
+
+@final
+class DeploymentReconciler:
+    """Stateless: every pass starts from the stores. ``nodes`` is None without a target cluster."""
+
+    def __init__(
+        self,
+        *,
+        deployments: Store[MachineDeployment],
+        sets: Store[MachineSet],
+        machines: Store[Machine],
+        writer: Writer,
+        events: EventRecorder,
+        clock: Clock,
+        nodes: NodeActions | None,
+    ) -> None:
+        self._deployments = deployments
+        self._sets = SetActions(sets, machines, writer, events)
+        self._nodes = nodes
+        self._writer = writer
+        self._events = events
+        self._clock = clock
+
+    async def reconcile(self, key: str) -> Outcome:
+        """Bring the deployment ``key`` one step closer to its spec. Raises what the client does."""
+        deployment = self._deployments.get(key)
+        if deployment is None:
+            return DONE
+        if deployment.metadata.deletion_timestamp is not None:
+            return await self._retire(deployment)
+        if complaint := _complaint_about(deployment):
+            return await self._refuse(deployment, REASON_INVALID_SPEC, complaint)
+        if is_empty(deployment.spec.selector):
+            complaint = "spec.selector: must not be empty, it would select every machine"
+            return await self._refuse(deployment, EVENT_SELECTING_ALL, complaint)
+        change = with_finalizer(deployment.metadata, MACHINE_FINALIZER)
+        if change is not None:
+            deployment = await self._patch(deployment, change)
+        return await self._manage(deployment)
+
+    async def _manage(self, deployment: MachineDeployment) -> Outcome:
+        errors = [*await self._sets.claim(deployment)]
+        errors += await self._label_adopted(self._look_at(deployment))
+        deployment, refusals = await self._pass_on_marks(deployment)
+        errors += refusals
+        if await self._roll_back(self._look_at(deployment)):
+            return DONE  # the deployment has changed: what follows is another pass's
+        world = self._look_at(deployment)
+        decision = world.decision(self._clock.now())
+        created = decision.create is not None and await self._create_new_set(world, decision)
+        errors += await self._change_sets(world, decision)
+        world = self._look_at(await self._number(self._look_at(deployment)))
+        status = status_after(world, decision, self._clock.now(), created=created)
+        errors += await self._decorate_nodes(world, status)
+        errors += await self._clean_up(world, status)
+        if await self._write_status(world.deployment, status) and decision.unsupported:
+            self._warn(world.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
+        raise_together(f"machine deployment {deployment.metadata.key}", errors)
+        return self._look_again(world, status) if decision.rolling else DONE
+
+    def _look_at(self, deployment: MachineDeployment) -> World:
+        sets = self._sets.owned(deployment)
+        machines = {s.metadata.uid: self._sets.machines_of(s) for s in sets}
+        return World.of(deployment, sets, machines)
+
+    def _look_again(self, world: World, status: MachineDeploymentStatus) -> Outcome:
+        at = look_again_at(world.deployment, status)
+        if at is None:
+            return DONE
+        return Outcome(
+            max(0.0, (at - self._clock.now()).total_seconds()), "the progress deadline is then"
+        )
+
+    # ---- steps -----------------------------------------------------------------------------------
+
+    async def _label_adopted(self, world: World) -> list[KubeError]:
+        """Take adopted sets one step closer to being told apart."""
+        errors: list[KubeError] = []
+        for machine_set in world.sets:
+            step = hash_labels.plan(machine_set, world.machines[machine_set.metadata.uid])
+            if step is None or machine_set.metadata.deletion_timestamp is not None:
+                continue
+            pairs = ((machine, step.of_a_machine) for machine in step.machines)
+            errors += await self._sets.patch_machines(pairs)
+            if step.change is not None:
+                await self._sets.patch(machine_set, step.change)
+        return errors
+
+    async def _pass_on_marks(
+        self, deployment: MachineDeployment
+    ) -> tuple[MachineDeployment, list[KubeError]]:
+        """Mark the machines that the autoscaler wants gone, then take care of its list."""
+        sets = self._sets.owned(deployment)
+        marks = scale_down_marks.plan(
+            deployment, lambda name: self._sets.machine_among(name, sets), self._clock.now()
+        )
+        errors = [*await self._sets.patch_machines(marks.machines)]
+        if marks.change is not None:
+            deployment = await self._patch(deployment, marks.change)
+        return deployment, errors
+
+    async def _roll_back(self, world: World) -> bool:
+        asked = (
+            None if world.deployment.spec.paused else rollback.plan(world.deployment, world.sets)
+        )
+        if asked is None:
+            return False
+        deployment = await self._patch(world.deployment, asked.change)
+        self._events.event(MACHINE_DEPLOYMENTS, deployment, asked.kind, asked.event, asked.note)
+        return True
+
+    async def _create_new_set(self, world: World, decision: Decision) -> bool:
+        """Create the set of the deployment's template. What prevents it is told and raised."""
+        deployment = world.deployment
+        wanted = new_set(deployment, world.sets, replicas=decision.create or 0, limits=world.limits)
+        try:
+            await self._sets.create(deployment, wanted)
+        except NameTaken:
+            collisions = (deployment.status.collision_count or 0) + 1
+            taken = msgspec.structs.replace(deployment.status, collision_count=collisions)
+            await self._write_status(deployment, taken)
+            raise
+        except ApiError as error:
+            if not any(cause.reason == _NAMESPACE_ENDS for cause in error.causes):
+                note = f"Could not create machine set {wanted.metadata.name}: {error}"
+                await self._refuse(deployment, REASON_SET_CREATE_ERROR, note)
+            raise
+        return True
+
+    async def _change_sets(self, world: World, decision: Decision) -> list[KubeError]:
+        """Write what the sets should be. A refusal ends it: the next pass decides anew."""
+        if decision.create is not None:
+            return []
+        marking = self._nodes is not None and world.steering and not world.deployment.spec.paused
+        try:
+            for present, wanted in wanted_sets(world, decision, marking=marking):
+                await self._sets.change(world.deployment, present, wanted)
+        except KubeError as error:
+            return [error]
+        return []
+
+    async def _number(self, world: World) -> MachineDeployment:
+        """Let the deployment bear its new set's revision."""
+        deployment, new = world.deployment, world.new
+        revision = new.metadata.annotations.get(ANNOTATION_REVISION) if new else None
+        if revision in (None, deployment.metadata.annotations.get(ANNOTATION_REVISION)):
+            return deployment
+        return await self._patch(
+            deployment, {"metadata": {"annotations": {ANNOTATION_REVISION: revision}}}
+        )
+
+    async def _decorate_nodes(
+        self, world: World, status: MachineDeploymentStatus
+    ) -> list[KubeError]:
+        if self._nodes is None or world.deployment.spec.paused:
+            return []
+        errors = [*await self._nodes.decorate(world, status)]
+        if world.new is not None and is_marked(world.new) and not errors:
+            await self._sets.change(world.deployment, world.new, without_mark(world.new))
+        return errors
+
+    async def _clean_up(self, world: World, status: MachineDeploymentStatus) -> list[KubeError]:
+        """Delete old sets beyond the history limit, when none of them can be needed just now."""
+        spec = world.deployment.spec
+        if not (spec.paused or is_complete(status, world.deployment)):
+            return []
+        old = expendable(world.old, spec.revision_history_limit)
+        return [*await self._sets.delete(old, unchanged=True)]
+
+    # ---- deployments that end, or make no sense --------------------------------------------------
+
+    async def _retire(self, deployment: MachineDeployment) -> Outcome:
+        """Delete the sets, then let the deployment go; its spec need not be valid for that."""
+        change = without_finalizer(deployment.metadata, MACHINE_FINALIZER)
+        if change is None:
+            return DONE
+        world = self._look_at(deployment)
+        if not world.sets or _ORPHAN_CHILDREN in deployment.metadata.finalizers:
+            await self._patch(deployment, change)
+            return DONE
+        errors = await self._sets.delete(world.sets)
+        world = self._look_at(deployment)
+        valid = not _complaint_about(deployment)
+        limits = limits_of(deployment.spec) if valid else Limits(max(0, deployment.spec.replicas))
+        now = self._clock.now()
+        await self._write_status(
+            deployment, counted_status(deployment, world.sets, world.new, limits, now)
+        )
+        raise_together(f"machine deployment {deployment.metadata.key}", errors)
+        return DONE
+
+    async def _refuse(self, deployment: MachineDeployment, reason: str, complaint: str) -> Outcome:
+        """Say in the condition ``Progressing``, and once as an event, why nothing is done."""
+        said = REASON_INVALID_SPEC if reason == EVENT_SELECTING_ALL else reason
+        conditions = refused(deployment.status.conditions, said, complaint, self._clock.now())
+        wanted = msgspec.structs.replace(
+            deployment.status,
+            conditions=conditions,
+            observed_generation=deployment.metadata.generation,
+        )
+        if await self._write_status(deployment, wanted):
+            self._warn(deployment, reason, complaint)
+        return DONE
+
+    # ---- writing ---------------------------------------------------------------------------------
+
+    def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:
+        self._events.event(MACHINE_DEPLOYMENTS, deployment, "Warning", reason, note)
+
+    async def _write_status(
+        self, deployment: MachineDeployment, wanted: MachineDeploymentStatus
+    ) -> bool:
+        change = status_change(deployment.status, wanted)
+        if not change:
+            return False
+        try:
+            await self._patch(deployment, change, subresource="status")
+        except NotFound:
+            return False  # deleted meanwhile: there is nobody to report to
+        return True
+
+    async def _patch(
+        self, deployment: MachineDeployment, change: JSONObject, *, subresource: str = ""
+    ) -> MachineDeployment:
+        meta = deployment.metadata
+        return await self._writer.patch(
+            MACHINE_DEPLOYMENTS,
+            meta.name,
+            for_this_version(meta, change),
+            namespace=meta.namespace,
+            subresource=subresource,
+        )
+
+
+def _complaint_about(deployment: MachineDeployment) -> str:
+    return describe(validate_machine_deployment(deployment))

@@ -1,0 +1,184 @@
+"""Wiring of the machine controller: its stores, its queue, what wakes it, and who else it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mcm.api.core import (
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SECRETS,
+    VOLUME_ATTACHMENTS,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    Secret,
+)
+from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
+from mcm.controllers.context import ControllerContext
+from mcm.controllers.machine import indexes, wakeups
+from mcm.controllers.machine.backoff import Backoff
+from mcm.controllers.machine.failure_permit import FailurePermits
+from mcm.controllers.machine.lanes import DriverLanes
+from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.ports import Ports, Target
+from mcm.controllers.machine.reconciler import MachineReconciler
+from mcm.controllers.provider import DriverMetrics, Provider
+from mcm.controllers.runtime import Controller
+from mcm.controllers.safety.api_health import PROBE_NAME, ApiHealth, Probe
+from mcm.informers import Change
+from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
+
+NAME = "machine"
+HEALTH_NAME = "machinesafetyapiserver"
+
+_SPARE_WORKERS = 16
+"""Beyond the places in the lanes: passes that call no provider never wait for one that does."""
+
+
+def build(ctx: ControllerContext) -> Sequence[Controller]:
+    """Make the controllers and register their handlers; nothing runs yet."""
+    queue = ctx.queue(NAME)
+    health = _api_health(ctx, queue)
+    ports = _ports(ctx, queue, health)
+    _listen_to_control(ctx, ports, queue)
+    _listen_to_target(ctx, ports, queue)
+    reconciler = MachineReconciler(ports)
+    workers = 2 * ctx.options.machine_concurrent_syncs + _SPARE_WORKERS
+    return (
+        ctx.controller(NAME, queue, reconciler.reconcile, workers=workers),
+        _health_controller(ctx, health),
+    )
+
+
+def _ports(ctx: ControllerContext, queue: WorkQueue[str], health: ApiHealth) -> Ports:
+    control = ctx.control_informers
+    ports = Ports(
+        machines=control.store(MACHINES),
+        classes=control.store(MACHINE_CLASSES),
+        secrets=control.store(SECRETS),
+        control=control.writer,
+        target=_target(ctx),
+        provider=Provider(ctx.driver, clock=ctx.clock, metrics=DriverMetrics.of(ctx.registry)),
+        clock=ctx.clock,
+        events=ctx.events,
+        settings=ctx.options,
+        random=ctx.random,
+        backoff=Backoff(
+            exhausted=ctx.options.resource_exhausted_retry.total_seconds(), random=ctx.random
+        ),
+        lanes=DriverLanes(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
+        permits=FailurePermits(),
+        vision=lambda: health.vision,
+        metrics=MachineMetrics.of(ctx.registry),
+    )
+    indexes.index_machines(ports.machines)
+    indexes.index_classes(ports.classes)
+    return ports
+
+
+def _target(ctx: ControllerContext) -> Target | None:
+    informers = ctx.target_informers
+    if informers is None or ctx.target is None:
+        return None
+    target = Target(
+        client=ctx.target,
+        writer=informers.writer,
+        nodes=informers.store(NODES),
+        pods=informers.store(PODS),
+        budgets=informers.store(POD_DISRUPTION_BUDGETS),
+        attachments=informers.store(VOLUME_ATTACHMENTS),
+    )
+    indexes.index_nodes(target.nodes)
+    indexes.index_pods(target.pods)
+    indexes.index_attachments(target.attachments)
+    return target
+
+
+def _listen_to_control(ctx: ControllerContext, ports: Ports, queue: WorkQueue[str]) -> None:
+    def on_machine(change: Change[Machine]) -> None:
+        if change.new is None:
+            _forget(ports, change.object)
+        _add(queue, wakeups.of_machine(change, ports.machines), initial=change.initial)
+
+    def on_class(change: Change[MachineClass]) -> None:
+        _add(queue, wakeups.of_class(change, ports.machines))
+
+    def on_secret(change: Change[Secret]) -> None:
+        _add(queue, wakeups.of_secret(change, ports.classes, ports.machines))
+
+    ctx.control_informers.informer(MACHINES).add_handler(on_machine)
+    ctx.control_informers.informer(MACHINE_CLASSES).add_handler(on_class)
+    ctx.control_informers.informer(SECRETS).add_handler(on_secret)
+
+
+def _listen_to_target(ctx: ControllerContext, ports: Ports, queue: WorkQueue[str]) -> None:
+    def on_node(change: Change[Node]) -> None:
+        for machine in wakeups.bereft_by(change, ports.machines):
+            ports.memory.departed.add(machine.metadata.uid)
+        keys = wakeups.of_node(change, ports.machines, ctx.namespace)
+        _add(queue, keys, initial=change.initial)
+
+    def on_pod(change: Change[Pod]) -> None:
+        _add(queue, wakeups.of_pod(change, ports.machines), initial=change.initial)
+
+    def on_budget(change: Change[PodDisruptionBudget]) -> None:
+        _add(queue, wakeups.of_budget(change, ports.memory.drains.values()))
+
+    informers = ctx.target_informers
+    if informers is not None:
+        informers.informer(NODES).add_handler(on_node)
+        informers.informer(PODS).add_handler(on_pod)
+        informers.informer(POD_DISRUPTION_BUDGETS).add_handler(on_budget)
+
+
+def _forget(ports: Ports, machine: Machine) -> None:
+    ports.memory.forget(machine.metadata.uid)
+    ports.backoff.forget(machine.metadata.uid)
+
+
+def _add(queue: WorkQueue[str], keys: Iterable[str], *, initial: bool = False) -> None:
+    for key in keys:
+        queue.add(key, priority=INITIAL_PRIORITY if initial else 0)
+
+
+def _api_health(ctx: ControllerContext, queue: WorkQueue[str]) -> ApiHealth:
+    machines = ctx.control_informers.store(MACHINES)
+
+    def recovered() -> None:
+        # Whoever's time ran out while nobody could see waits for this.
+        _add(queue, tuple(machines.keys()), initial=True)
+
+    return ApiHealth(
+        _probes(ctx),
+        mirrors_troubled=lambda: _mirrors_troubled(ctx),
+        recovered=recovered,
+        timeout=ctx.options.apiserver_statuscheck_timeout.total_seconds(),
+        period=ctx.options.apiserver_statuscheck_period.total_seconds(),
+        clock=ctx.clock,
+        registry=ctx.registry,
+    )
+
+
+def _probes(ctx: ControllerContext) -> Mapping[str, Probe]:
+    probes: dict[str, Probe] = {
+        "control": lambda: ctx.control.get(MACHINES, PROBE_NAME, namespace=ctx.namespace)
+    }
+    target = ctx.target
+    if target is not None:
+        probes["target"] = lambda: target.get(NODES, PROBE_NAME)
+    return probes
+
+
+def _mirrors_troubled(ctx: ControllerContext) -> Mapping[str, str]:
+    problems = dict(ctx.control_informers.problems())
+    if ctx.target_informers is not None:
+        problems.update(ctx.target_informers.problems())
+    return problems
+
+
+def _health_controller(ctx: ControllerContext, health: ApiHealth) -> Controller:
+    queue = ctx.queue(HEALTH_NAME)
+    queue.add("api-servers")
+    return ctx.controller(HEALTH_NAME, queue, health.reconcile, workers=1)

@@ -1,0 +1,129 @@
+"""The creation flow's decisions: what each answer of the provider means for the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import final
+
+from mcm.api.core import Node
+from mcm.api.machine import LastOperation, Machine, MachinePhase, MachineStatus
+from mcm.api.names import LABEL_NODE_MACHINE_NAME
+from mcm.controllers.machine import operations, status
+from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.limits import Limits
+from mcm.driver.codes import Code
+from mcm.driver.errors import DriverError
+
+
+class Existence(Enum):
+    """What the provider's word about a VM, or the lack of it, comes down to."""
+
+    EXISTS = auto()
+    UNINITIALIZED = auto()
+    ASSUMED = auto()
+    """The provider cannot find it, or cannot tell; but one was recorded, so no second is made."""
+    ABSENT = auto()
+    UNCLEAR = auto()
+
+
+def existence(error: DriverError | None, *, recorded: bool) -> Existence:
+    """Judge an error of GetMachineStatus. ``recorded``: the machine has a provider ID."""
+    match error.code if error else None:
+        case Code.UNINITIALIZED:
+            return Existence.UNINITIALIZED
+        case Code.NOT_FOUND | Code.UNIMPLEMENTED:
+            return Existence.ASSUMED if recorded else Existence.ABSENT
+        case _:
+            return Existence.UNCLEAR
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a failed attempt to create leaves: the status to write, and how soon to try again."""
+
+    status: MachineStatus
+    pace: Pace
+    code: Code
+
+
+def is_late(machine: Machine, limits: Limits, now: datetime) -> bool:
+    """Tell whether the time to create and join is over."""
+    return now > join_deadline(machine, limits, now)
+
+
+def join_deadline(machine: Machine, limits: Limits, now: datetime) -> datetime:
+    return (machine.metadata.creation_timestamp or now) + limits.creation
+
+
+def on_creation_error(
+    machine: Machine, error: DriverError | None, text: str, limits: Limits, now: datetime
+) -> Failure:
+    """Judge a failed CreateMachine or GetMachineStatus. ``error`` None: only its text is known."""
+    code = error.code if error else Code.UNKNOWN
+    failed = _failed(machine, operations.creation_failed(text, code), limits, now)
+    pace = pace_of(error)
+    return Failure(_with_known_state(failed, error, keep=pace is not Pace.LASTING), pace, code)
+
+
+def on_initialization_error(
+    machine: Machine, error: DriverError | None, text: str, limits: Limits, now: datetime
+) -> Failure:
+    code = error.code if error else Code.UNKNOWN
+    failed = _failed(machine, operations.initialization_failed(text, code), limits, now)
+    pace = Pace.LASTING if error is None else Pace.TRANSIENT
+    return Failure(_with_known_state(failed, error, keep=True), pace, code)
+
+
+def on_blocked(machine: Machine, reason: str, limits: Limits, now: datetime) -> MachineStatus:
+    """Say what must be mended before there is anything to ask the provider for."""
+    return _failed(machine, operations.creation_blocked(reason), limits, now)
+
+
+def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
+    """The VM would register as a Node that is there already, and another machine's."""
+    done = status.with_operation(machine.status, operations.stale_node(), now)
+    return status.with_phase(done, MachinePhase.FAILED, now)
+
+
+def pace_of(error: DriverError | None) -> Pace:
+    if error is None:
+        return Pace.LASTING
+    if error.code is Code.RESOURCE_EXHAUSTED:
+        return Pace.EXHAUSTED
+    return Pace.TRANSIENT if error.code.transient else Pace.LASTING
+
+
+def is_stale(node: Node | None, machine: Machine, provider_id: str) -> bool:
+    """Tell whether ``node``, which bears the name a new VM will register under, is an older one's.
+
+    A VM may well join before its creation returns: a Node that says it is this VM's, that carries
+    the machine's own name, or that is younger than the machine, is not stale.
+    """
+    if node is None or node.metadata.name == machine.metadata.name:
+        return False
+    if node.metadata.labels.get(LABEL_NODE_MACHINE_NAME) == machine.metadata.name:
+        return False
+    if node.spec.provider_id == provider_id:
+        return False
+    born, wanted = node.metadata.creation_timestamp, machine.metadata.creation_timestamp
+    if not node.spec.provider_id and born is not None and wanted is not None:
+        return born < wanted
+    return True
+
+
+def _failed(machine: Machine, done: LastOperation, limits: Limits, now: datetime) -> MachineStatus:
+    late = is_late(machine, limits, now)
+    phase = MachinePhase.FAILED if late else MachinePhase.CRASH_LOOP_BACK_OFF
+    changed = status.with_operation(machine.status, done, now)
+    return changed if machine.phase == phase else status.with_phase(changed, phase, now)
+
+
+def _with_known_state(
+    failed: MachineStatus, error: DriverError | None, *, keep: bool
+) -> MachineStatus:
+    if error is not None and error.last_known_state:
+        return status.with_known_state(failed, error.last_known_state)
+    return failed if keep else status.with_known_state(failed, "")

@@ -1,0 +1,77 @@
+"""How many machines of one deployment may be given up at a time: one, while nothing else moves.
+
+A machine that turns Failed is destroyed and replaced. If health checks fail for many at once, the
+reason is rarely the machines; giving up one after the other, each only after the last replacement
+runs, keeps a false alarm from taking the whole fleet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import final
+
+from mcm.api.machine import Machine, MachinePhase
+from mcm.api.names import LABEL_NAME
+
+LIMIT = 1
+
+_AT_REST = frozenset({MachinePhase.RUNNING, MachinePhase.UNKNOWN})
+
+
+def group_of(machine: Machine) -> str:
+    """Return the group that shares the limit: the deployment's name; empty if in none.
+
+    In no group, a machine is nobody's replica: its end costs no other machine anything.
+    """
+    name = machine.metadata.labels.get(LABEL_NAME, "")
+    return f"{machine.metadata.namespace}/{name}" if name else ""
+
+
+def is_moving(machine: Machine) -> bool:
+    """Tell whether ``machine`` counts as being replaced, made or taken away.
+
+    Preserved machines do not: they stay as they are until somebody decides.
+    """
+    if machine.phase == MachinePhase.TERMINATING or machine.metadata.deletion_timestamp:
+        return True
+    if machine.status.current_status.preserve_expiry_time is not None:
+        return False
+    return machine.phase not in _AT_REST
+
+
+def is_waiting(machine: Machine) -> bool:
+    """Tell whether ``machine`` may turn Failed, and so waits for the others to come to rest."""
+    return machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED)
+
+
+@final
+class FailurePermits:
+    """Which groups have a machine whose turn to Failed is being written right now.
+
+    The store knows everything but that: between decision and answer, other workers decide too.
+    """
+
+    def __init__(self) -> None:
+        self._in_flight: dict[str, str] = {}
+
+    def may_fail(self, machine: Machine, moving: Iterable[Machine]) -> bool:
+        """Tell whether ``machine`` may be given up, given those of its group that move."""
+        group = group_of(machine)
+        if not group:
+            return True
+        if self._in_flight.get(group, machine.metadata.uid) != machine.metadata.uid:
+            return False
+        others = sum(1 for other in moving if other.metadata.uid != machine.metadata.uid)
+        return others < LIMIT
+
+    @contextmanager
+    def writing(self, machine: Machine) -> Iterator[None]:
+        """Hold the group's permit while the write is under way. Call with no await in between."""
+        group = group_of(machine)
+        if group:
+            self._in_flight[group] = machine.metadata.uid
+        try:
+            yield
+        finally:
+            self._in_flight.pop(group, None)

@@ -1,0 +1,233 @@
+"""Is a machine healthy, and what follows: its next phase, what to mirror, when to look again.
+
+What is judged are the Node's conditions; the machine's status holds a copy of them for those who
+read only machines. While a machine joins, its Node's conditions flip many times: they are copied
+when they decide something, not at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import final
+
+from mcm.api.core import Node, NodeCondition
+from mcm.api.durations import format_duration
+from mcm.api.machine import (
+    LastOperation,
+    Machine,
+    MachinePhase,
+    OperationState,
+    OperationType,
+)
+from mcm.api.names import (
+    CONDITION_IN_PLACE_UPDATE,
+    CONDITION_NODE_READY,
+    EFFECT_NO_SCHEDULE,
+    STATUS_FALSE,
+    STATUS_TRUE,
+    TAINT_CRITICAL_COMPONENTS_NOT_READY,
+)
+from mcm.controllers.machine import operations
+from mcm.controllers.machine.limits import Limits
+from mcm.controllers.safety.api_health import Vision
+
+_IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to write, if anything. ``after``: seconds until a limit is reached; None: no limit."""
+
+    phase: MachinePhase | None = None
+    operation: LastOperation | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
+    after: float | None = None
+    gives_up: bool = False
+    """The new phase is Failed, and others of the group must not be given up meanwhile."""
+
+    @property
+    def changes_something(self) -> bool:
+        return self.phase is not None or self.conditions is not None
+
+
+def judge(
+    machine: Machine,
+    node: Node | None,
+    limits: Limits,
+    now: datetime,
+    *,
+    may_fail: Callable[[], bool],
+    vision: Vision,
+) -> Verdict:
+    """Judge a machine that has a Node's name and a phase.
+
+    ``may_fail`` is asked only if the machine would be given up (:mod:`.failure_permit`).
+    """
+    change = _node_missing(machine) if node is None else _from_node(machine, node, limits, now)
+    if change is not None:
+        return change
+    return _against_the_clock(machine, node, limits, now, may_fail=may_fail, vision=vision)
+
+
+def is_healthy(conditions: Sequence[NodeCondition], listed: frozenset[str]) -> bool:
+    """No news is bad news, except of readiness: a Node that never reported it passes."""
+    if not conditions:
+        return False
+    return not any(_is_trouble(condition, listed) for condition in conditions)
+
+
+def conditions_differ(old: Sequence[NodeCondition], new: Sequence[NodeCondition]) -> bool:
+    """Tell whether the lists differ in what decides: types and statuses (and update steps)."""
+    return _essence(old) != _essence(new)
+
+
+def describe(conditions: Sequence[NodeCondition]) -> str:
+    """Write conditions for people: type, status, reason and message."""
+    return "; ".join(
+        f"{c.type}={c.status}" + (f" ({c.reason}: {c.message})" if c.reason or c.message else "")
+        for c in sorted(conditions, key=lambda c: c.type)
+    )
+
+
+def trouble_since(
+    conditions: Sequence[NodeCondition], condition_type: str, *, good: str
+) -> datetime | None:
+    """Return since when a reported condition is not ``good``; None if it is, or is not there."""
+    for condition in conditions:
+        if condition.type == condition_type and condition.status != good:
+            return condition.last_transition_time
+    return None
+
+
+def _is_trouble(condition: NodeCondition, listed: frozenset[str]) -> bool:
+    if condition.type == CONDITION_NODE_READY:
+        return condition.status != STATUS_TRUE
+    return condition.type in listed and condition.status != STATUS_FALSE
+
+
+def _essence(conditions: Sequence[NodeCondition]) -> dict[str, tuple[str, str]]:
+    return {
+        c.type: (c.status, c.reason if c.type == CONDITION_IN_PLACE_UPDATE else "")
+        for c in conditions
+    }
+
+
+def _node_missing(machine: Machine) -> Verdict | None:
+    if machine.phase != MachinePhase.RUNNING or not machine.status.conditions:
+        return None
+    return Verdict(
+        phase=MachinePhase.UNKNOWN, operation=operations.node_missing(machine.metadata.name)
+    )
+
+
+def _from_node(machine: Machine, node: Node, limits: Limits, now: datetime) -> Verdict | None:
+    conditions = node.status.conditions
+    differ = conditions_differ(machine.status.conditions, conditions)
+    healthy = is_healthy(conditions, limits.node_conditions)
+    phase = _phase_for(machine, node, healthy=healthy)
+    if phase is MachinePhase.RUNNING:
+        done = _joined(machine, now)
+    elif phase is MachinePhase.UNKNOWN:
+        done = operations.unhealthy(machine.metadata.name, describe(conditions))
+    elif not differ or _is_unsettled(machine, conditions, limits):
+        return None
+    else:
+        return Verdict(conditions=conditions)
+    return Verdict(phase=phase, operation=done, conditions=conditions if differ else None)
+
+
+def _phase_for(machine: Machine, node: Node, *, healthy: bool) -> MachinePhase | None:
+    if machine.phase in _IN_PLACE:
+        return None
+    if not healthy:
+        return MachinePhase.UNKNOWN if machine.phase == MachinePhase.RUNNING else None
+    if machine.phase == MachinePhase.RUNNING:
+        return None
+    if machine.phase == MachinePhase.PENDING and _awaits_critical_components(node):
+        return None
+    return MachinePhase.RUNNING
+
+
+def _awaits_critical_components(node: Node) -> bool:
+    return any(
+        taint.key == TAINT_CRITICAL_COMPONENTS_NOT_READY and taint.effect == EFFECT_NO_SCHEDULE
+        for taint in node.spec.taints
+    )
+
+
+def _is_unsettled(machine: Machine, conditions: Sequence[NodeCondition], limits: Limits) -> bool:
+    """While a machine joins, only what is wrong beyond "not ready yet" is worth a write."""
+    if machine.phase != MachinePhase.PENDING:
+        return False
+    return not any(
+        _is_trouble(c, limits.node_conditions) for c in conditions if c.type != CONDITION_NODE_READY
+    )
+
+
+def _joined(machine: Machine, now: datetime) -> LastOperation:
+    name, last = machine.metadata.name, machine.status.last_operation
+    if last.type == OperationType.CREATE and last.state != OperationState.SUCCESSFUL:
+        took = now - (machine.metadata.creation_timestamp or now)
+        whole = timedelta(seconds=max(0, round(took.total_seconds())))
+        return operations.joined(name, format_duration(whole))
+    return operations.rejoined(name)
+
+
+def _against_the_clock(
+    machine: Machine,
+    node: Node | None,
+    limits: Limits,
+    now: datetime,
+    *,
+    may_fail: Callable[[], bool],
+    vision: Vision,
+) -> Verdict:
+    limit = _limit_of(machine, limits, now)
+    if limit is None:
+        return Verdict()
+    start, span = limit
+    if vision.clear_since is not None:
+        start = max(start, vision.clear_since)
+    left = (start + span - now).total_seconds()
+    if left > 0:
+        return Verdict(after=left)
+    if not vision.clear:
+        return Verdict()
+    return _given_up(machine, node, span, may_fail=may_fail)
+
+
+def _limit_of(machine: Machine, limits: Limits, now: datetime) -> tuple[datetime, timedelta] | None:
+    """Return when the clock of this phase started, and how long it may run."""
+    if machine.phase == MachinePhase.PENDING:
+        return machine.metadata.creation_timestamp or now, limits.creation
+    if machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED):
+        if limits.health is None:
+            return None
+        return machine.status.current_status.last_update_time or now, limits.health
+    return None
+
+
+def _given_up(
+    machine: Machine, node: Node | None, span: timedelta, *, may_fail: Callable[[], bool]
+) -> Verdict:
+    name, kind = machine.metadata.name, machine.status.last_operation.type
+    conditions = node.status.conditions if node else machine.status.conditions
+    differ = conditions_differ(machine.status.conditions, conditions)
+    if machine.phase == MachinePhase.PENDING:
+        return Verdict(
+            phase=MachinePhase.FAILED,
+            operation=operations.join_timed_out(name, format_duration(span), kind=kind),
+            conditions=conditions if differ else None,
+        )
+    if not may_fail():
+        return Verdict()
+    done = operations.health_timed_out(name, format_duration(span), describe(conditions), kind=kind)
+    return Verdict(
+        phase=MachinePhase.FAILED,
+        operation=done,
+        conditions=conditions if differ else None,
+        gives_up=True,
+    )

@@ -1,0 +1,74 @@
+"""The limits that hold for one machine: from its annotation, else its spec, else the flags."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import final
+
+from mcm.api.durations import parse_duration
+from mcm.api.machine import Machine
+from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
+from mcm.controllers.settings import ControllerSettings
+
+logger = logging.getLogger(__name__)
+
+EVICTION_INTERVAL = timedelta(seconds=20)
+"""One eviction attempt a pod in this time: how a number of retries becomes a length of time."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``health`` is None where the machine may be unhealthy for ever."""
+
+    creation: timedelta
+    health: timedelta | None
+    drain: timedelta
+    evict_retries: int
+    node_conditions: frozenset[str]
+
+
+def limits_of(machine: Machine, settings: ControllerSettings) -> Limits:
+    """Resolve the limits of ``machine``. What cannot be read counts as not given."""
+    spec = machine.spec
+    drain = _first((spec.drain_timeout,), settings.drain_timeout)
+    health = _first((spec.health_timeout,), settings.health_timeout)
+    retries = settings.max_evict_retries
+    if spec.max_evict_retries is not None:
+        retries = spec.max_evict_retries
+    return Limits(
+        creation=_first(
+            (
+                machine.metadata.annotations.get(ANNOTATION_EFFECTIVE_CREATION_TIMEOUT),
+                spec.creation_timeout,
+            ),
+            settings.creation_timeout,
+        ),
+        health=None if spec.disable_health_timeout else health,
+        drain=drain,
+        evict_retries=max(0, min(retries, drain // EVICTION_INTERVAL)),
+        node_conditions=_conditions(spec.node_conditions, settings.node_conditions),
+    )
+
+
+def _first(texts: Iterable[str | None], otherwise: timedelta) -> timedelta:
+    for text in texts:
+        if not text:
+            continue
+        try:
+            span = parse_duration(text)
+        except ValueError:
+            logger.warning("a duration that cannot be read is ignored", extra={"text": text})
+            continue
+        if span >= timedelta(0):
+            return span
+    return otherwise
+
+
+def _conditions(listed: str | None, otherwise: tuple[str, ...]) -> frozenset[str]:
+    if listed is None:
+        return frozenset(otherwise)
+    return frozenset(part for part in map(str.strip, listed.split(",")) if part)

@@ -1,0 +1,283 @@
+"""The texts of ``status.lastOperation``: what users read, and the markers a deletion resumes from.
+
+Each text of the deletion flow ends in the marker of the step that comes next. They are wire values
+shared with the Go original: either implementation finishes what the other one began.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from mcm.api.machine import LastOperation, OperationState, OperationType
+from mcm.driver.codes import Code
+
+
+class Marker(StrEnum):
+    """What a deletion does next. The order is that of recognition in a text that has several."""
+
+    FIND_NODE = "Set machine status to termination. Now, getting VM Status"
+    DRAIN = "Initiate node drain"
+    DETACH_VOLUMES = "Delete Volume Attachments"
+    DELETE_VM = "Initiate VM deletion"
+    DELETE_NODE = "Initiate node object deletion"
+    REMOVE_FINALIZER = "Initiate machine object finalizer removal"
+
+
+def marker_in(description: str) -> Marker | None:
+    """Find the marker of a description: the one it ends in, else the first it contains.
+
+    The end comes first because texts may quote a provider, which could say anything.
+    """
+    for marker in Marker:
+        if description.endswith(marker):
+            return marker
+    return next((marker for marker in Marker if marker in description), None)
+
+
+def operation(
+    kind: OperationType | str, state: OperationState, description: str, *, code: str = ""
+) -> LastOperation:
+    """Build a last operation; its time is set when it is written."""
+    return LastOperation(description=description, error_code=code, state=state, type=kind)
+
+
+# Creation -----------------------------------------------------------------------------------------
+
+_CREATE = OperationType.CREATE
+
+
+def creating() -> LastOperation:
+    return operation(_CREATE, OperationState.PROCESSING, "Creating machine on cloud provider")
+
+
+def created() -> LastOperation:
+    """Where there is no target cluster, a created machine is a finished one."""
+    return operation(_CREATE, OperationState.SUCCESSFUL, "Created machine on cloud provider")
+
+
+def creation_failed(error: str, code: Code) -> LastOperation:
+    description = f"Cloud provider message - {error}"
+    return operation(_CREATE, OperationState.FAILED, description, code=code.text)
+
+
+def initialization_failed(error: str, code: Code) -> LastOperation:
+    description = f"Provider error: {error}. Initialize VM Instance"
+    return operation(_CREATE, OperationState.FAILED, description, code=code.text)
+
+
+def stale_node() -> LastOperation:
+    return operation(_CREATE, OperationState.FAILED, "VM using old node obj")
+
+
+def creation_blocked(reason: str) -> LastOperation:
+    """Something must be mended before the provider can be asked; ``reason`` says what."""
+    return operation(_CREATE, OperationState.FAILED, reason)
+
+
+# Health -------------------------------------------------------------------------------------------
+
+_HEALTH = OperationType.HEALTH_CHECK
+
+
+def joined(machine: str, duration: str) -> LastOperation:
+    text = f"Machine {machine} successfully joined the cluster in {duration}"
+    return operation(_CREATE, OperationState.SUCCESSFUL, text)
+
+
+def rejoined(machine: str) -> LastOperation:
+    text = f"Machine {machine} successfully re-joined the cluster"
+    return operation(_HEALTH, OperationState.SUCCESSFUL, text)
+
+
+def unhealthy(machine: str, conditions: str) -> LastOperation:
+    text = (
+        f"Machine {machine} is unhealthy - changing MachinePhase to Unknown. "
+        f"Node conditions: {conditions}"
+    )
+    return operation(_HEALTH, OperationState.PROCESSING, text)
+
+
+def node_missing(machine: str) -> LastOperation:
+    text = (
+        f"Node object went missing. Machine {machine} is unhealthy - "
+        "changing MachinePhase to Unknown"
+    )
+    return operation(_HEALTH, OperationState.PROCESSING, text)
+
+
+def join_timed_out(machine: str, timeout: str, *, kind: str) -> LastOperation:
+    text = f"Machine {machine} failed to join the cluster in {timeout} minutes."
+    return operation(kind, OperationState.FAILED, text)
+
+
+def health_timed_out(machine: str, timeout: str, conditions: str, *, kind: str) -> LastOperation:
+    text = (
+        f"Machine {machine} health checks failing since last {timeout} minutes. "
+        f"Updating machine phase to Failed. Node Conditions: {conditions}"
+    )
+    return operation(kind, OperationState.FAILED, text)
+
+
+def invalid(reason: str, *, kind: str) -> LastOperation:
+    return operation(kind or _HEALTH, OperationState.FAILED, f"The machine is invalid: {reason}")
+
+
+# Deletion -----------------------------------------------------------------------------------------
+
+
+def _deleting(text: str, marker: Marker, *, failed: bool = False) -> LastOperation:
+    state = OperationState.FAILED if failed else OperationState.PROCESSING
+    return operation(OperationType.DELETE, state, f"{text} {marker}" if text else str(marker))
+
+
+def terminating(marker: Marker) -> LastOperation:
+    """The bare marker: nothing happened yet but that the next step is known."""
+    return _deleting("", marker)
+
+
+def no_target_cluster() -> LastOperation:
+    text = "Running without target cluster, skipping node drain and volume attachment deletion."
+    return _deleting(text, Marker.DELETE_VM)
+
+
+def vm_not_found_before_drain() -> LastOperation:
+    return _deleting("VM was not found at provider. Moving forward to node drain.", Marker.DRAIN)
+
+
+def vm_uninitialized_before_drain() -> LastOperation:
+    text = "VM instance was not initialized. Moving forward to node drain."
+    return _deleting(text, Marker.DRAIN)
+
+
+def vm_status_unknowable(reason: str) -> LastOperation:
+    """Nobody can be asked for the VM, so its Node's name stays unknown."""
+    return _deleting(f"VM status is unknown: {reason}. Moving forward to node drain.", Marker.DRAIN)
+
+
+def vm_status_retry() -> LastOperation:
+    text = (
+        "Error occurred with decoding machine error status while getting VM status, "
+        "aborting with retry."
+    )
+    return _deleting(text, Marker.FIND_NODE, failed=True)
+
+
+def vm_status_failed(error: str, *, decoded: bool) -> LastOperation:
+    text = (
+        "Error occurred with decoding machine error status while getting VM status, "
+        f"aborting without retry. {'machine code: ' if decoded else ''}{error}"
+    )
+    return _deleting(text, Marker.FIND_NODE, failed=True)
+
+
+def drain_skipped() -> LastOperation:
+    text = "Skipping drain as nodeName is not a valid one for machine."
+    return _deleting(text, Marker.DELETE_VM)
+
+
+def drained() -> LastOperation:
+    return _deleting("Drain successful.", Marker.DELETE_VM)
+
+
+def force_drained() -> LastOperation:
+    return _deleting("Force Drain successful.", Marker.DETACH_VOLUMES)
+
+
+def drain_failed(error: str) -> LastOperation:
+    text = f"Drain failed due to - {error}. Will retry in next sync."
+    return _deleting(text, Marker.DRAIN, failed=True)
+
+
+def node_conditions_failed(error: str) -> LastOperation:
+    text = (
+        f"Drain failed due to failure in update of node conditions - {error}. "
+        "Will retry in next sync."
+    )
+    return _deleting(text, Marker.DRAIN, failed=True)
+
+
+def drain_failed_but_forced(error: str) -> LastOperation:
+    text = (
+        f"Drain failed due to - {error}. However, since it's a force deletion shall continue "
+        "deletion of VM."
+    )
+    return _deleting(text, Marker.DETACH_VOLUMES)
+
+
+def detach_skipped(error: str) -> LastOperation:
+    text = f"Skipping deleteNodeVolAttachments due to - {error}. Moving to VM Deletion."
+    return _deleting(text, Marker.DELETE_VM)
+
+
+def volumes_detached(node: str) -> LastOperation:
+    text = f"Node Volumes for node: {node} are already detached. Moving to VM Deletion."
+    return _deleting(text, Marker.DELETE_VM)
+
+
+def no_live_attachments(node: str) -> LastOperation:
+    text = f"No Live VolumeAttachments for node: {node}. Moving to VM Deletion."
+    return _deleting(text, Marker.DELETE_VM)
+
+
+def detach_failed(error: str) -> LastOperation:
+    text = f"Deletion of volume attachments failed due to - {error}. Retrying."
+    return _deleting(text, Marker.DETACH_VOLUMES, failed=True)
+
+
+def vm_deleted() -> LastOperation:
+    return _deleting("VM deletion was successful.", Marker.DELETE_NODE)
+
+
+def vm_gone() -> LastOperation:
+    return _deleting("VM not found. Continuing deletion flow.", Marker.DELETE_NODE)
+
+
+def vm_never_created(reason: str) -> LastOperation:
+    text = f"No VM was ever recorded, and {reason}. Continuing deletion flow."
+    return _deleting(text, Marker.DELETE_NODE)
+
+
+def vm_deletion_retry(error: str) -> LastOperation:
+    text = f"VM deletion failed due to - {error}. However, will re-try in the next resync."
+    return _deleting(text, Marker.DELETE_VM, failed=True)
+
+
+def vm_deletion_aborted(error: str) -> LastOperation:
+    text = f"VM deletion failed due to - {error}. Aborting operation."
+    return _deleting(text, Marker.DELETE_VM, failed=True)
+
+
+def vm_deletion_undecodable(error: str) -> LastOperation:
+    text = f"Error occurred while decoding machine error: {error}."
+    return _deleting(text, Marker.DELETE_VM, failed=True)
+
+
+def vm_deletion_blocked(reason: str) -> LastOperation:
+    return _deleting(f"VM deletion must wait: {reason}.", Marker.DELETE_VM, failed=True)
+
+
+def no_node_label(machine: str) -> LastOperation:
+    text = f'Label "node" not present on machine "{machine}", continuing deletion flow.'
+    return _deleting(text, Marker.REMOVE_FINALIZER)
+
+
+def no_node_object(node: str) -> LastOperation:
+    text = f'No node object found for "{node}", continuing deletion flow.'
+    return _deleting(text, Marker.REMOVE_FINALIZER)
+
+
+def node_deleted(node: str) -> LastOperation:
+    text = f'Deletion of Node Object "{node}" is successful.'
+    return _deleting(text, Marker.REMOVE_FINALIZER)
+
+
+def node_finalizer_failed(node: str, error: str) -> LastOperation:
+    text = (
+        f'Removal of finalizers from Node Object "{node}" failed due to error: {error}, Retrying.'
+    )
+    return _deleting(text, Marker.DELETE_NODE, failed=True)
+
+
+def node_deletion_failed(node: str, error: str) -> LastOperation:
+    text = f'Deletion of Node Object "{node}" failed due to error: {error}.'
+    return _deleting(text, Marker.DELETE_NODE, failed=True)

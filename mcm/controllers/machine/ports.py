@@ -1,0 +1,124 @@
+"""What the acts on machines reach the world through, and what they remember between passes.
+
+Reads come from stores. Writes go through writers, which put the answers into those stores. What is
+remembered here is lost in a restart, and nothing but speed is lost with it.
+"""
+
+from __future__ import annotations
+
+import random as random_module
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, final
+
+from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
+from mcm.api.machine import MACHINES, Machine, MachineClass
+from mcm.clock import Clock
+from mcm.controllers.credentials import Credentials, collect
+from mcm.controllers.machine.backoff import Backoff
+from mcm.controllers.machine.bootstrap import Token
+from mcm.controllers.machine.failure_permit import FailurePermits
+from mcm.controllers.machine.lanes import DriverLanes
+from mcm.controllers.machine.limits import Limits, limits_of
+from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.provider import Provider
+from mcm.controllers.runtime import Outcome
+from mcm.controllers.safety.api_health import Vision
+from mcm.controllers.seams import EventSink, ObjectReader, ObjectWriter
+from mcm.controllers.settings import ControllerSettings
+from mcm.drain import Attempts, PodClient
+from mcm.events import EventType
+from mcm.informers.store import Store
+
+
+class TargetClient(ObjectReader, PodClient, Protocol):
+    """The part of :class:`mcm.client.client.Client` that is used on the target cluster."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The cluster that machines join."""
+
+    client: TargetClient
+    writer: ObjectWriter
+    nodes: Store[Node]
+    pods: Store[Pod]
+    budgets: Store[PodDisruptionBudget]
+    attachments: Store[VolumeAttachment]
+
+
+@final
+@dataclass(slots=True)
+class Drain:
+    """What is remembered of one drain under way."""
+
+    machine_key: str
+    attempts: Attempts
+    held_back_in: frozenset[str] = frozenset()
+    """Namespaces with pods that a budget holds back: a change there wakes this drain."""
+
+
+@final
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of machines, by UID."""
+
+    tokens: dict[str, Token] = field(default_factory=dict)
+    drains: dict[str, Drain] = field(default_factory=dict)
+    departed: set[str] = field(default_factory=set)
+    """Machines whose Node object was deleted under them."""
+
+    def forget(self, uid: str) -> None:
+        self.tokens.pop(uid, None)
+        self.drains.pop(uid, None)
+        self.departed.discard(uid)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """One object for all acts. ``target`` is None where machines join no cluster."""
+
+    machines: Store[Machine]
+    classes: Store[MachineClass]
+    secrets: Store[Secret]
+    control: ObjectWriter
+    target: Target | None
+    provider: Provider
+    clock: Clock
+    events: EventSink
+    settings: ControllerSettings
+    random: random_module.Random
+    backoff: Backoff
+    lanes: DriverLanes
+    permits: FailurePermits
+    vision: Callable[[], Vision]
+    metrics: MachineMetrics
+    memory: Memory = field(default_factory=Memory)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def limits(self, machine: Machine) -> Limits:
+        return limits_of(machine, self.settings)
+
+    def class_of(self, machine: Machine) -> MachineClass | None:
+        return self.classes.get(f"{machine.metadata.namespace}/{machine.spec.class_.name}")
+
+    def credentials(self, machine_class: MachineClass) -> Credentials:
+        return collect(machine_class, self.secrets.get)
+
+    def tell(self, machine: Machine, kind: EventType, reason: str, note: str) -> None:
+        """Record a Kubernetes Event on the machine."""
+        self.events.event(MACHINES, machine, kind, reason, note)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What an act returns: the machine as it is now, and when to look at it again by itself."""
+
+    machine: Machine
+    outcome: Outcome = Outcome()  # noqa: RUF009 - frozen

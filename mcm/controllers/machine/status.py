@@ -1,0 +1,103 @@
+"""Status writes: new statuses from old ones, the patch between two, and which to leave out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from mcm.api.core import NodeAddress, NodeCondition
+from mcm.api.machine import CurrentStatus, LastOperation, Machine, MachinePhase, MachineStatus
+from mcm.api.meta import JSONObject
+from mcm.api.patches import merge_diff
+from mcm.api.timestamps import whole_seconds
+from mcm.controllers.machine.operations import marker_in
+
+REPETITION_WINDOW = timedelta(minutes=30)
+"""A failure that keeps being the same is written once in this time."""
+
+_VARYING = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z-]*[0-9])[0-9a-z-]{12,}\b|[0-9]+",
+    re.IGNORECASE,
+)
+
+
+def with_operation(status: MachineStatus, done: LastOperation, now: datetime) -> MachineStatus:
+    """Record ``done`` at ``now``."""
+    stamped = msgspec.structs.replace(done, last_update_time=whole_seconds(now))
+    return msgspec.structs.replace(status, last_operation=stamped)
+
+
+def with_phase(
+    status: MachineStatus, phase: MachinePhase, now: datetime, *, timeout_active: bool = False
+) -> MachineStatus:
+    """Enter ``phase`` at ``now``. A preservation's end is kept but for a machine that goes."""
+    expiry = status.current_status.preserve_expiry_time
+    current = CurrentStatus(
+        phase=phase,
+        timeout_active=timeout_active,
+        last_update_time=whole_seconds(now),
+        preserve_expiry_time=None if phase is MachinePhase.TERMINATING else expiry,
+    )
+    return msgspec.structs.replace(status, current_status=current)
+
+
+def with_conditions(status: MachineStatus, conditions: Sequence[NodeCondition]) -> MachineStatus:
+    return msgspec.structs.replace(status, conditions=tuple(conditions))
+
+
+def with_known_state(status: MachineStatus, state: str) -> MachineStatus:
+    return msgspec.structs.replace(status, last_known_state=state)
+
+
+def with_addresses(status: MachineStatus, found: Sequence[NodeAddress]) -> MachineStatus:
+    """Add addresses; those known stay. Sorted, so that the same set is the same text."""
+    union = {(a.type, a.address): a for a in (*status.addresses, *found)}
+    return msgspec.structs.replace(status, addresses=tuple(union[key] for key in sorted(union)))
+
+
+def patch_of(
+    machine: Machine, wanted: MachineStatus, *, unchanged: bool = False
+) -> JSONObject | None:
+    """Return the merge patch that makes ``machine``'s status ``wanted``; None if it is.
+
+    The patch only applies to this very machine, and with ``unchanged`` only to the version seen:
+    for decisions that somebody else's write would have made differently.
+    """
+    difference = merge_diff(msgspec.to_builtins(machine.status), msgspec.to_builtins(wanted))
+    if not difference:
+        return None
+    precondition = {"uid": machine.metadata.uid}
+    if unchanged:
+        precondition["resourceVersion"] = machine.metadata.resource_version
+    return {"metadata": precondition, "status": difference}
+
+
+def is_repetition(old: MachineStatus, new: MachineStatus) -> bool:
+    """Tell whether writing ``new`` would say nothing that ``old`` does not say already.
+
+    Times, and numbers and identifiers inside descriptions, do not count. State, type, code, phase,
+    marker and last known state do, and what was said long ago is worth saying again.
+    """
+    before, after = old.last_operation, new.last_operation
+    if before.last_update_time is None or after.last_update_time is None:
+        return False
+    if after.last_update_time - before.last_update_time >= REPETITION_WINDOW:
+        return False
+    return _essence(old) == _essence(new)
+
+
+def _essence(status: MachineStatus) -> MachineStatus:
+    done, current = status.last_operation, status.current_status
+    marker = marker_in(done.description) or ""
+    return msgspec.structs.replace(
+        status,
+        last_operation=msgspec.structs.replace(
+            done,
+            last_update_time=None,
+            description=f"{marker}|{_VARYING.sub('#', done.description)}",
+        ),
+        current_status=msgspec.structs.replace(current, last_update_time=None),
+    )

@@ -1,0 +1,123 @@
+"""Which machines a change concerns: pure functions from changes to keys, from the stores alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret
+from mcm.api.machine import Machine, MachineClass
+from mcm.controllers.machine.failure_permit import is_moving
+from mcm.controllers.machine.flow import needs_creation
+from mcm.controllers.machine.identity import is_managed, machine_keys_of
+from mcm.controllers.machine.indexes import (
+    classes_using,
+    machines_of_class,
+    machines_on,
+    waiting_with,
+)
+from mcm.controllers.machine.ports import Drain
+from mcm.informers import Change, Store
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def of_machine(change: Change[Machine], machines: Store[Machine]) -> Iterator[str]:
+    """Yield the machine itself and, once it has come to rest, those that waited for that."""
+    if change.resync:
+        return
+    yield change.object.metadata.key
+    old, new = change.old, change.new
+    if old is not None and is_moving(old) and (new is None or not is_moving(new)):
+        for other in waiting_with(machines, old):
+            yield other.metadata.key
+
+
+def of_node(change: Change[Node], machines: Store[Machine], namespace: str) -> Iterable[str]:
+    """Return the node's machines, unless nothing that a machine's controller looks at changed."""
+    old, new = change.old, change.new
+    if change.resync or (old and new and _seen(old) == _seen(new)):
+        return ()
+    node = change.object
+    return machine_keys_of(node, machines_on(machines, node.metadata.name), namespace)
+
+
+def bereft_by(change: Change[Node], machines: Store[Machine]) -> Iterator[Machine]:
+    """Yield the machines whose Node object was deleted under them by this change."""
+    gone = change.old
+    if change.new is not None or gone is None or not is_managed(gone):
+        return
+    for machine in machines_on(machines, gone.metadata.name):
+        if machine.metadata.deletion_timestamp is None:
+            yield machine
+
+
+def of_class(change: Change[MachineClass], machines: Store[Machine]) -> Iterator[str]:
+    """Yield the machines that wait for the class; all of it if their Nodes must change."""
+    if change.initial or change.resync:
+        return
+    everyone = _virtual_capacity(change.old) != _virtual_capacity(change.new)
+    for machine in machines_of_class(machines, change.object.metadata.key):
+        if everyone or _waits_for_provider(machine):
+            yield machine.metadata.key
+
+
+def of_secret(
+    change: Change[Secret], classes: Store[MachineClass], machines: Store[Machine]
+) -> Iterator[str]:
+    """Yield the machines that wait for something the secret's classes may now be able to do."""
+    if change.initial or change.resync:
+        return
+    for class_ in classes_using(classes, change.object.metadata.key):
+        for machine in machines_of_class(machines, class_.metadata.key):
+            if _waits_for_provider(machine):
+                yield machine.metadata.key
+
+
+def of_pod(change: Change[Pod], machines: Store[Machine]) -> Iterator[str]:
+    """Yield the machine that drains the pod's node, if the pod's way out went on."""
+    old, new = change.old, change.new
+    if change.resync or (old and new and _way_out(old) == _way_out(new)):
+        return
+    for machine in machines_on(machines, change.object.spec.node_name):
+        if machine.metadata.deletion_timestamp is not None:
+            yield machine.metadata.key
+
+
+def of_budget(change: Change[PodDisruptionBudget], drains: Iterable[Drain]) -> Iterator[str]:
+    """Yield the machines whose drains a budget of that namespace holds back."""
+    if change.resync:
+        return
+    namespace = change.object.metadata.namespace
+    for drain in drains:
+        if namespace in drain.held_back_in:
+            yield drain.machine_key
+
+
+def _seen(node: Node) -> tuple[object, ...]:
+    meta = node.metadata
+    return (
+        meta.uid,
+        meta.labels,
+        meta.annotations,
+        meta.finalizers,
+        meta.deletion_timestamp,
+        node.spec,
+        node.status.conditions,
+        node.status.capacity,
+    )
+
+
+def _virtual_capacity(class_: MachineClass | None) -> object:
+    if class_ is None or class_.node_template is None:
+        return None
+    return class_.node_template.virtual_capacity
+
+
+def _waits_for_provider(machine: Machine) -> bool:
+    return machine.metadata.deletion_timestamp is not None or needs_creation(machine)
+
+
+def _way_out(pod: Pod) -> tuple[object, ...]:
+    meta = pod.metadata
+    finished = pod.status.phase in _FINISHED
+    return meta.uid, meta.deletion_timestamp, pod.spec.node_name, finished

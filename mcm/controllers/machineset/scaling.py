@@ -1,0 +1,112 @@
+"""How many machines a set lacks, and which ones it must lose: a snapshot in, a plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, final
+
+from mcm.api.machine import Machine, MachineSet
+from mcm.api.names import (
+    ANNOTATION_PRIORITY,
+    ANNOTATION_REPLICA_CHANGE_BY_SCALER,
+    LABEL_FREEZE,
+    LABEL_SCALE_UP_DISABLED,
+    LABEL_VALUE_TRUE,
+    PRIORITY_DELETE_FIRST,
+)
+from mcm.api.timestamps import parse_rfc3339
+from mcm.controllers.machineset.membership import is_failed, is_pinned, is_terminating
+from mcm.controllers.machineset.ranking import deletion_order, marked_for_deletion_at
+
+BURST: Final = 100
+"""The most machines one pass creates, and the most it deletes."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScalingPlan:
+    """Either machines to create or machines to delete, never both.
+
+    ``withheld`` says why missing machines are not created. ``again_at`` is when the protection of a
+    Failed machine ends.
+    """
+
+    create: int = 0
+    delete: tuple[Machine, ...] = ()
+    withheld: str = ""
+    again_at: datetime | None = None
+
+
+def plan(
+    machine_set: MachineSet,
+    machines: Sequence[Machine],
+    now: datetime,
+    *,
+    protected_until: Mapping[str, datetime] | None = None,
+) -> ScalingPlan:
+    """Compare what ``machine_set`` wants with the ``machines`` it owns.
+
+    ``protected_until`` names, by machine, the Failed ones that stay until then.
+    """
+    staying = [machine for machine in machines if not is_terminating(machine)]
+    missing = machine_set.spec.replicas - len(staying)
+    if missing > 0:
+        withheld = _why_withheld(machine_set)
+        return ScalingPlan(create=0 if withheld else min(missing, BURST), withheld=withheld)
+    shields = {name: at for name, at in (protected_until or {}).items() if at > now}
+    victims = _victims(machine_set, [m for m in staying if not is_pinned(m)], now, shields)
+    return ScalingPlan(
+        delete=tuple(victims.values())[:BURST],
+        again_at=min(shields.values(), default=None),
+    )
+
+
+def _victims(
+    machine_set: MachineSet,
+    candidates: Sequence[Machine],
+    now: datetime,
+    shields: Mapping[str, datetime],
+) -> dict[str, Machine]:
+    """Surplus first, then what the autoscaler chose, then what failed; each machine once."""
+    surplus = len(candidates) - machine_set.spec.replicas
+    chosen = deletion_order(candidates, now)[:surplus] if surplus > 0 else []
+    failed = (m for m in candidates if is_failed(m) and m.metadata.name not in shields)
+    doomed = (*chosen, *chosen_by_autoscaler(machine_set, candidates), *failed)
+    return {machine.metadata.name: machine for machine in doomed}
+
+
+def chosen_by_autoscaler(machine_set: MachineSet, machines: Iterable[Machine]) -> Sequence[Machine]:
+    """Return the machines that the autoscaler marked for its last change of the replicas.
+
+    They go even if the set has no surplus: their pods were told to leave already.
+    """
+    changed_at = _replicas_changed_at(machine_set)
+    if changed_at is None:
+        return ()
+    return tuple(m for m in machines if _is_marked_for(m, changed_at))
+
+
+def _is_marked_for(machine: Machine, changed_at: datetime) -> bool:
+    if machine.metadata.annotations.get(ANNOTATION_PRIORITY) != PRIORITY_DELETE_FIRST:
+        return False
+    marked_at = marked_for_deletion_at(machine)
+    return marked_at is not None and marked_at <= changed_at
+
+
+def _replicas_changed_at(machine_set: MachineSet) -> datetime | None:
+    text = machine_set.metadata.annotations.get(ANNOTATION_REPLICA_CHANGE_BY_SCALER, "")
+    try:
+        return parse_rfc3339(text) if text else None
+    except ValueError:
+        return None
+
+
+def _why_withheld(machine_set: MachineSet) -> str:
+    labels = machine_set.metadata.labels
+    if labels.get(LABEL_FREEZE) == LABEL_VALUE_TRUE:
+        return "the set is frozen"
+    if LABEL_SCALE_UP_DISABLED in labels:
+        return "the set is being updated in place"
+    return ""

@@ -1,0 +1,155 @@
+"""A set's status, counted from its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, final
+
+import msgspec
+
+from mcm.api.codec import to_json_object
+from mcm.api.machine import (
+    LastOperation,
+    Machine,
+    MachinePhase,
+    MachineSet,
+    MachineSetCondition,
+    MachineSetStatus,
+    MachineSummary,
+    OperationState,
+)
+from mcm.api.meta import JSONObject
+from mcm.api.names import (
+    ANNOTATION_PRESERVE,
+    CONDITION_REPLICA_FAILURE,
+    PRESERVE_AUTO,
+    STATUS_TRUE,
+)
+from mcm.api.patches import merge_diff
+from mcm.api.templates import labels_of
+from mcm.api.timestamps import whole_seconds
+from mcm.controllers.machineset.membership import is_available, is_ready
+from mcm.controllers.machineset.ranking import preserved_until
+
+REASON_INVALID_SPEC: Final = "InvalidSpec"
+"""Condition reason, ours: the object cannot be acted on; the message names field and remedy."""
+
+Conditions = tuple[MachineSetCondition, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ReplicaFailure:
+    """Why the machines are not as the spec wants them."""
+
+    reason: str
+    message: str
+
+
+def status_of(
+    machine_set: MachineSet,
+    machines: Sequence[Machine],
+    failure: ReplicaFailure | None,
+    now: datetime,
+) -> MachineSetStatus:
+    """Return the status that ``machine_set`` should have.
+
+    It equals the present one if nothing is to be said; ``lastOperation`` moves on only otherwise.
+    """
+    old = machine_set.status
+    wanted = msgspec.structs.replace(
+        old,
+        replicas=len(machines),
+        fully_labeled_replicas=_count_labelled(machine_set, machines),
+        ready_replicas=sum(map(is_ready, machines)),
+        available_replicas=sum(map(is_available, machines)),
+        preserved_failed_replicas=sum(map(_is_preserved_failure, machines)),
+        auto_preserve_failed_machine_count=sum(map(_is_auto_preserved, machines)),
+        failed_machines=tuple(_summaries(machine_set, machines)) or None,
+        conditions=with_failure(old.conditions, failure, now),
+        observed_generation=machine_set.metadata.generation,
+    )
+    return _stamped(old, wanted, now)
+
+
+def rejected_status(machine_set: MachineSet, complaint: str, now: datetime) -> MachineSetStatus:
+    """Return the status of a set whose spec cannot be acted on; the counts stay as they are."""
+    failure = ReplicaFailure(REASON_INVALID_SPEC, complaint)
+    old = machine_set.status
+    wanted = msgspec.structs.replace(
+        old,
+        conditions=with_failure(old.conditions, failure, now),
+        observed_generation=machine_set.metadata.generation,
+    )
+    return _stamped(old, wanted, now)
+
+
+def status_change(old: MachineSetStatus, wanted: MachineSetStatus) -> JSONObject:
+    """Return the merge patch from one status to the other; empty if they are equal."""
+    difference = merge_diff(to_json_object(old), to_json_object(wanted))
+    return {"status": difference} if difference else {}
+
+
+def with_failure(
+    conditions: Conditions, failure: ReplicaFailure | None, now: datetime
+) -> Conditions:
+    """Set or remove ``ReplicaFailure``; one of the same reason stays as it was first said.
+
+    Only a rejected spec gets a new message: its author looks there for what is left to mend.
+    """
+    others = tuple(c for c in conditions if c.type != CONDITION_REPLICA_FAILURE)
+    if failure is None:
+        return others
+    present = next((c for c in conditions if c.type == CONDITION_REPLICA_FAILURE), None)
+    if present is not None and _says(present, failure):
+        return conditions
+    raised = MachineSetCondition(
+        type=CONDITION_REPLICA_FAILURE,
+        status=STATUS_TRUE,
+        last_transition_time=whole_seconds(now),
+        reason=failure.reason,
+        message=failure.message,
+    )
+    return (*others, raised)
+
+
+def _says(present: MachineSetCondition, failure: ReplicaFailure) -> bool:
+    if present.status != STATUS_TRUE or present.reason != failure.reason:
+        return False
+    return failure.reason != REASON_INVALID_SPEC or present.message == failure.message
+
+
+def _stamped(old: MachineSetStatus, wanted: MachineSetStatus, now: datetime) -> MachineSetStatus:
+    if wanted == old:
+        return old
+    operation = LastOperation(last_update_time=whole_seconds(now))
+    return msgspec.structs.replace(wanted, last_operation=operation)
+
+
+def _count_labelled(machine_set: MachineSet, machines: Iterable[Machine]) -> int:
+    labels = labels_of(machine_set.spec.template).items()
+    return sum(labels <= machine.metadata.labels.items() for machine in machines)
+
+
+def _is_preserved_failure(machine: Machine) -> bool:
+    return machine.phase == MachinePhase.FAILED and preserved_until(machine) is not None
+
+
+def _is_auto_preserved(machine: Machine) -> bool:
+    return machine.metadata.annotations.get(ANNOTATION_PRESERVE) == PRESERVE_AUTO
+
+
+def _summaries(machine_set: MachineSet, machines: Iterable[Machine]) -> Iterable[MachineSummary]:
+    """Machines whose last operation failed, in the order of their names."""
+    for machine in sorted(machines, key=lambda m: m.metadata.name):
+        if machine.status.last_operation.state != OperationState.FAILED:
+            continue
+        if not _is_preserved_failure(machine):
+            yield MachineSummary(
+                name=machine.metadata.name,
+                provider_id=machine.spec.provider_id,
+                last_operation=machine.status.last_operation,
+                owner_ref=machine_set.metadata.name,
+            )

@@ -1,0 +1,128 @@
+"""The collection of orphan VMs: one look at one class, and the deletions it leads to."""
+
+from __future__ import annotations
+
+import logging
+import random as random_module
+from collections.abc import Callable, Mapping
+from typing import final
+
+from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass, MachineSpec
+from mcm.api.meta import ObjectMeta
+from mcm.client.errors import NotFound
+from mcm.clock import Clock
+from mcm.controllers.credentials import Credentials
+from mcm.controllers.provider import Provider, ProviderFailed
+from mcm.controllers.runtime import DONE, Outcome
+from mcm.controllers.safety.orphans import Unclaimed, Vm, is_claimed, vms_in
+from mcm.controllers.seams import EventSink, ObjectReader
+from mcm.driver.codes import Code
+from mcm.driver.contract import DeleteMachineRequest, ListMachinesRequest
+from mcm.events import EventType
+from mcm.informers import Store
+
+logger = logging.getLogger(__name__)
+
+_SPREAD = 0.1
+
+
+@final
+class OrphanCollector:
+    """Looks at one class a call; ``period`` seconds lie between two looks when all is well.
+
+    Raises :class:`ProviderFailed` when the provider cannot list: the runtime backs off.
+    """
+
+    def __init__(
+        self,
+        *,
+        classes: Store[MachineClass],
+        machines: Store[Machine],
+        credentials: Callable[[MachineClass], Credentials],
+        provider: Provider,
+        reader: ObjectReader,
+        events: EventSink,
+        clock: Clock,
+        period: float,
+        random: random_module.Random,
+    ) -> None:
+        self._classes = classes
+        self._machines = machines
+        self._credentials = credentials
+        self._provider = provider
+        self._reader = reader
+        self._events = events
+        self._clock = clock
+        self._period = period
+        self._random = random
+        self._unclaimed: dict[str, Unclaimed] = {}
+
+    async def reconcile(self, key: str) -> Outcome:
+        """Look at the class ``namespace/name``."""
+        class_ = self._classes.get(key)
+        if class_ is None:
+            self._unclaimed.pop(key, None)
+            return DONE
+        listed = await self._list(class_)
+        if listed is None:
+            return Outcome(after=self._period, reason="the provider lists nothing")
+        unclaimed = self._unclaimed.setdefault(key, Unclaimed())
+        found = [vm for vm in vms_in(listed) if self._is_unclaimed(class_, vm)]
+        for vm in unclaimed.look(found, self._clock.monotonic()):
+            if await self._collect(class_, vm):
+                unclaimed.forget(vm)
+        due = unclaimed.next_due(self._clock.monotonic())
+        spread = self._period * (1 - _SPREAD * self._random.random())
+        return Outcome(after=min(spread, due or spread), reason="orphan VMs")
+
+    async def _list(self, class_: MachineClass) -> Mapping[str, str] | None:
+        request = ListMachinesRequest(class_, self._credentials(class_).data)
+        try:
+            return (await self._provider.list(request)).machines
+        except ProviderFailed as failure:
+            if failure.error is not None and failure.code is Code.UNIMPLEMENTED:
+                return None
+            raise
+
+    def _is_unclaimed(self, class_: MachineClass, vm: Vm) -> bool:
+        namespace = class_.metadata.namespace
+        key = f"{namespace}/{vm.machine_name}"
+        if not vm.machine_name or key in self._machines.unreadable:
+            return False  # nobody could confirm that it belongs to no machine
+        if is_claimed(vm, self._machines.get(key)):
+            return False
+        recorded = (m.spec.provider_id for m in self._machines.list(namespace))
+        return vm.provider_id not in recorded
+
+    async def _collect(self, class_: MachineClass, vm: Vm) -> bool:
+        """Delete the VM if the API server, too, knows of nobody it belongs to."""
+        namespace = class_.metadata.namespace
+        if is_claimed(vm, await self._live(namespace, vm.machine_name)):
+            return False
+        stub = Machine(
+            metadata=ObjectMeta(name=vm.machine_name, namespace=namespace),
+            spec=MachineSpec(provider_id=vm.provider_id),
+        )
+        request = DeleteMachineRequest(stub, class_, self._credentials(class_).data)
+        try:
+            await self._provider.delete(request)
+        except ProviderFailed as failure:
+            if failure.code is not Code.NOT_FOUND:
+                self._tell(class_, "OrphanVMStays", f"{_name(vm)}: {failure.text}")
+                return False
+        self._tell(class_, "OrphanVMDeleted", f"{_name(vm)} belonged to no machine")
+        return True
+
+    async def _live(self, namespace: str, name: str) -> Machine | None:
+        try:
+            return await self._reader.get(MACHINES, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    def _tell(self, class_: MachineClass, reason: str, note: str) -> None:
+        logger.warning("orphan VM", extra={"reason": reason, "note": note})
+        self._events.event(MACHINE_CLASSES, class_, EventType.WARNING, reason, note)
+
+
+def _name(vm: Vm) -> str:
+    return f"VM {vm.provider_id} (machine name {vm.machine_name})"

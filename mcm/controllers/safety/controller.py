@@ -1,0 +1,71 @@
+"""Wiring of the orphan collection: every class in its own time, sooner after a machine is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mcm.api.core import SECRETS
+from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
+from mcm.controllers.context import ControllerContext
+from mcm.controllers.credentials import collect
+from mcm.controllers.provider import DriverMetrics, Provider
+from mcm.controllers.runtime import Controller
+from mcm.controllers.safety.collector import OrphanCollector
+from mcm.informers import Change
+from mcm.workqueue import INITIAL_PRIORITY
+
+NAME = "machinesafetyorphanvms"
+
+_WORKERS = 4
+_SETTLE = 30.0
+"""Seconds after a machine's end at which to look: one look for all that end about the same time."""
+_AMBIGUOUS = "OutOfRange"
+"""The machine code by which providers say that several VMs bear one machine's name."""
+
+
+def build(ctx: ControllerContext) -> Sequence[Controller]:
+    """Make the controller and register its handlers; nothing runs yet."""
+    classes = ctx.control_informers.informer(MACHINE_CLASSES)
+    machines = ctx.control_informers.informer(MACHINES)
+    secrets = ctx.control_informers.store(SECRETS)
+    queue = ctx.queue(NAME)
+    collector = OrphanCollector(
+        classes=classes.store,
+        machines=machines.store,
+        credentials=lambda machine_class: collect(machine_class, secrets.get),
+        provider=Provider(ctx.driver, clock=ctx.clock, metrics=DriverMetrics.of(ctx.registry)),
+        reader=ctx.control,
+        events=ctx.events,
+        clock=ctx.clock,
+        period=ctx.options.orphan_vms_period.total_seconds(),
+        random=ctx.random,
+    )
+
+    def on_class(change: Change[MachineClass]) -> None:
+        if change.old is None or change.new is None:
+            queue.add(change.object.metadata.key, priority=INITIAL_PRIORITY)
+
+    def on_machine(change: Change[Machine]) -> None:
+        if key := class_to_look_at(change):
+            queue.add_after(key, _SETTLE, priority=INITIAL_PRIORITY)
+
+    classes.add_handler(on_class)
+    machines.add_handler(on_machine)
+    return (ctx.controller(NAME, queue, collector.reconcile, workers=_WORKERS),)
+
+
+def class_to_look_at(change: Change[Machine]) -> str:
+    """Return the key of the class to look at because of a machine's change; empty: none.
+
+    A machine that is gone may have left a VM behind, one whose provider finds several has.
+    """
+    old, new = change.old, change.new
+    machine = change.object
+    ambiguous = new is not None and _is_ambiguous(new) and not (old and _is_ambiguous(old))
+    if not machine.spec.class_.name or (new is not None and not ambiguous):
+        return ""
+    return f"{machine.metadata.namespace}/{machine.spec.class_.name}"
+
+
+def _is_ambiguous(machine: Machine) -> bool:
+    return _AMBIGUOUS in machine.status.last_operation.description

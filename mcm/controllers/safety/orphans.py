@@ -1,0 +1,72 @@
+"""Which VMs are nobody's: listed by the provider, claimed by no machine, and that for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import final
+
+from mcm.api.machine import Machine, MachinePhase
+
+GRACE = 300.0
+"""Seconds between the first look that finds a VM unclaimed and the one that may delete it. What is
+just being made or deleted looks unclaimed too, for moments."""
+
+_IN_CREATION = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Vm:
+    """One VM as the provider lists it."""
+
+    provider_id: str
+    machine_name: str
+
+
+def is_claimed(vm: Vm, machine: Machine | None) -> bool:
+    """Tell whether the machine of that name (None: there is none) may own ``vm``.
+
+    It does unless it clearly owns another one: a machine still being made, being taken away, or
+    without recorded VM settles by itself what belongs to it.
+    """
+    if machine is None:
+        return False
+    recorded = machine.spec.provider_id
+    return (
+        not recorded
+        or recorded == vm.provider_id
+        or machine.phase in _IN_CREATION
+        or machine.metadata.deletion_timestamp is not None
+    )
+
+
+@final
+class Unclaimed:
+    """The unclaimed VMs of one class, and since when (monotonic seconds)."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def look(self, unclaimed: Collection[Vm], now: float) -> tuple[Vm, ...]:
+        """Take what is unclaimed now; return what has been for the whole grace period."""
+        current = {vm.provider_id for vm in unclaimed}
+        self._since = {
+            **{id_: now for id_ in current if id_ not in self._since},
+            **{id_: since for id_, since in self._since.items() if id_ in current},
+        }
+        return tuple(vm for vm in unclaimed if now - self._since[vm.provider_id] >= GRACE)
+
+    def next_due(self, now: float) -> float | None:
+        """Return the seconds until the next of those that are waiting comes of age."""
+        ages = [since + GRACE - now for since in self._since.values()]
+        return min((age for age in ages if age > 0), default=None)
+
+    def forget(self, vm: Vm) -> None:
+        self._since.pop(vm.provider_id, None)
+
+
+def vms_in(listed: Mapping[str, str]) -> Iterator[Vm]:
+    """Yield the provider's answer in a stable order."""
+    for provider_id in sorted(listed):
+        yield Vm(provider_id, listed[provider_id])

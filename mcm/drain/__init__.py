@@ -1,0 +1,48 @@
+"""The drain engine: what to do about the pods of a node that is about to go.
+
+A drain is a record, not a task: its start, absolute deadline and mode are the machine's, the pods
+are the cluster's. :func:`plan` turns a :class:`Snapshot` into requests to make now and the time at
+which to look again; :func:`execute` makes them. Neither waits for a pod. A pass may be cancelled at
+any await and repeated by anyone: each request bears the pod's UID, and asking twice is harmless.
+
+What is promised: DaemonSet and mirror pods stay; pods without volumes leave at once, those with
+volumes one after the other, highest priority first; budgets are honoured until the mode says force
+(a label, the deadline, or a Node dead for five minutes); a forced pass waits for nothing.
+"""
+
+from __future__ import annotations
+
+from mcm.drain.attempts import Attempt, Attempts
+from mcm.drain.budget import BudgetView, is_misconfigured, view_for
+from mcm.drain.execute import PodClient, Refusal, execute
+from mcm.drain.marks import cordon_patch, terminating_patch
+from mcm.drain.mode import Force, Mode, go_bool, mode_of
+from mcm.drain.plan import Action, Plan, Snapshot, Verb, plan, stuck
+from mcm.drain.selection import Selection, Treatment, select, treatment_of
+
+__all__ = [
+    "Action",
+    "Attempt",
+    "Attempts",
+    "BudgetView",
+    "Force",
+    "Mode",
+    "Plan",
+    "PodClient",
+    "Refusal",
+    "Selection",
+    "Snapshot",
+    "Treatment",
+    "Verb",
+    "cordon_patch",
+    "execute",
+    "go_bool",
+    "is_misconfigured",
+    "mode_of",
+    "plan",
+    "select",
+    "stuck",
+    "terminating_patch",
+    "treatment_of",
+    "view_for",
+]

@@ -1,0 +1,105 @@
+"""How hard a drain may be: by eviction, or by force, and from when on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import final
+
+from mcm.api.core import NodeCondition
+from mcm.api.names import (
+    CONDITION_NODE_READY,
+    CONDITION_READONLY_FILESYSTEM,
+    STATUS_FALSE,
+    STATUS_TRUE,
+)
+
+UNHEALTHY_FOR = timedelta(minutes=5)
+"""A Node that is not Ready, or whose disk is read-only, for longer runs its pods no more."""
+
+_GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+
+
+class Force(Enum):
+    """Why pods are deleted rather than evicted."""
+
+    NONE = "none"
+    LABEL = "label"
+    TIMEOUT = "timeout"
+    NODE_NOT_READY = "node not ready"
+    READONLY_FILESYSTEM = "read-only file system"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """``kubelet_dead``: nobody on the node ends containers, so waiting for it is in vain.
+
+    ``next_change`` is when time alone will make the mode harder; None: it cannot any more.
+    """
+
+    force: Force
+    kubelet_dead: bool
+    next_change: datetime | None
+
+    @property
+    def forced(self) -> bool:
+        return self.force is not Force.NONE
+
+
+def go_bool(text: str) -> bool:
+    """Read a boolean as Go's ``strconv`` does; what it could not read is false."""
+    return text in _GO_TRUE
+
+
+def mode_of(
+    conditions: Sequence[NodeCondition],
+    *,
+    force_label: str,
+    deadline: datetime,
+    now: datetime,
+) -> Mode:
+    """Decide the mode at ``now``. ``deadline`` is when eviction has had its time."""
+    dead_since = _bad_since(conditions, CONDITION_NODE_READY, good=STATUS_TRUE)
+    readonly_since = _bad_since(conditions, CONDITION_READONLY_FILESYSTEM, good=STATUS_FALSE)
+    dead, readonly = _too_long(dead_since, now), _too_long(readonly_since, now)
+    changes = [
+        moment
+        for moment in (
+            deadline,
+            dead_since + UNHEALTHY_FOR if dead_since else None,
+            readonly_since + UNHEALTHY_FOR if readonly_since else None,
+        )
+        if moment is not None and moment >= now
+    ]
+    force = _force(dead=dead, readonly=readonly, label=go_bool(force_label), late=now > deadline)
+    return Mode(
+        force=force,
+        kubelet_dead=dead,
+        next_change=min(changes) if changes and force is Force.NONE else None,
+    )
+
+
+def _force(*, dead: bool, readonly: bool, label: bool, late: bool) -> Force:
+    if label:
+        return Force.LABEL
+    if late:
+        return Force.TIMEOUT
+    if dead:
+        return Force.NODE_NOT_READY
+    return Force.READONLY_FILESYSTEM if readonly else Force.NONE
+
+
+def _bad_since(
+    conditions: Sequence[NodeCondition], condition_type: str, *, good: str
+) -> datetime | None:
+    for condition in conditions:
+        if condition.type == condition_type and condition.status != good:
+            return condition.last_transition_time
+    return None
+
+
+def _too_long(since: datetime | None, now: datetime) -> bool:
+    return since is not None and now - since > UNHEALTHY_FOR

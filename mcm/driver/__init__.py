@@ -1,0 +1,57 @@
+"""The provider contract: what the machine controller asks of a cloud, and how it is answered.
+
+:mod:`~mcm.driver.contract` has the six verbs with their requests and responses,
+:mod:`~mcm.driver.codes` and :mod:`~mcm.driver.errors` the answers short of success, and
+:mod:`~mcm.driver.discovery` finds installed providers by name.
+
+Calls for one machine object never overlap; calls for different ones do, without an order. A call
+may be cancelled at any await; whoever called repeats it later. Drivers own their connections and
+keep them for the life of the process; nobody closes a driver.
+"""
+
+from __future__ import annotations
+
+from mcm.driver.codes import Code
+from mcm.driver.contract import (
+    CreateMachineRequest,
+    CreateMachineResponse,
+    DeleteMachineRequest,
+    DeleteMachineResponse,
+    Driver,
+    GetMachineStatusRequest,
+    GetMachineStatusResponse,
+    GetVolumeIDsRequest,
+    GetVolumeIDsResponse,
+    InitializeMachineRequest,
+    InitializeMachineResponse,
+    ListMachinesRequest,
+    ListMachinesResponse,
+    UnsupportedDriver,
+)
+from mcm.driver.discovery import ProviderContext, ProviderFactory, load_provider, provider_names
+from mcm.driver.errors import DriverError, as_driver_error, decode
+
+__all__ = [
+    "Code",
+    "CreateMachineRequest",
+    "CreateMachineResponse",
+    "DeleteMachineRequest",
+    "DeleteMachineResponse",
+    "Driver",
+    "DriverError",
+    "GetMachineStatusRequest",
+    "GetMachineStatusResponse",
+    "GetVolumeIDsRequest",
+    "GetVolumeIDsResponse",
+    "InitializeMachineRequest",
+    "InitializeMachineResponse",
+    "ListMachinesRequest",
+    "ListMachinesResponse",
+    "ProviderContext",
+    "ProviderFactory",
+    "UnsupportedDriver",
+    "as_driver_error",
+    "decode",
+    "load_provider",
+    "provider_names",
+]

@@ -1,0 +1,195 @@
+"""The provider contract: six verbs between the machine controller and a cloud.
+
+Rules that hold for every verb:
+
+* It is a coroutine on the controller's event loop. Blocking SDKs belong in a thread.
+* It may be cancelled at any await, and may be called again with the same arguments after a crash:
+  it must be idempotent, with the machine's name (or its provider ID) as the identity of the VM.
+* It raises :class:`mcm.driver.errors.DriverError`. Any other exception is taken as an unknown error
+  that time will not heal, unless its text is the text form of a ``DriverError``
+  or it is a ``TimeoutError``.
+* It acts only on VMs of its own cluster, as told by the class's ``provider_spec``.
+* Requests are frozen and their objects shared with the controllers' stores: nothing in them may be
+  changed. Secrets hide from ``repr``; they must not get into messages or logs either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mcm.api.core import NodeAddress
+from mcm.api.machine import Machine, MachineClass
+from mcm.api.meta import JSONObject
+from mcm.driver.codes import Code
+from mcm.driver.errors import DriverError
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMachineRequest:
+    """``secret`` has the placeholders of its ``userData`` already filled in."""
+
+    machine: Machine
+    machine_class: MachineClass
+    secret: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMachineResponse:
+    """``provider_id`` is never empty; ``node_name`` (the name the kubelet will register) only where
+    there is no target cluster. ``addresses`` matter only there."""
+
+    provider_id: str
+    node_name: str
+    last_known_state: str = ""
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeMachineRequest:
+    """``machine`` already has the provider ID and the ``node`` label if they could be stored."""
+
+    machine: Machine
+    machine_class: MachineClass
+    secret: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeMachineResponse:
+    provider_id: str
+    node_name: str
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMachineRequest:
+    """``machine`` may be a stub with no more than name, namespace and provider ID (an orphan)."""
+
+    machine: Machine
+    machine_class: MachineClass
+    secret: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMachineResponse:
+    last_known_state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GetMachineStatusRequest:
+    machine: Machine
+    machine_class: MachineClass
+    secret: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GetMachineStatusResponse:
+    """The VM exists and needs no initialisation."""
+
+    provider_id: str
+    node_name: str
+    addresses: tuple[NodeAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListMachinesRequest:
+    machine_class: MachineClass
+    secret: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListMachinesResponse:
+    """Provider ID to machine name, for every VM the class may have created in this cluster."""
+
+    machines: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GetVolumeIDsRequest:
+    """``spec`` of PersistentVolumes, as the API server sent them."""
+
+    pv_specs: tuple[JSONObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GetVolumeIDsResponse:
+    """IDs as they occur in a Node's ``status.volumesAttached``; unknown volumes are left out."""
+
+    volume_ids: tuple[str, ...]
+
+
+class Driver(Protocol):
+    """A cloud, as the controllers see it. Derive from :class:`UnsupportedDriver` to be spared the
+    optional verbs."""
+
+    async def create_machine(self, request: CreateMachineRequest) -> CreateMachineResponse:
+        """Create the machine's VM and whatever it needs, or adopt the one that exists.
+
+        Return as soon as the VM is certain to exist; its boot is not waited for.
+        ``ALREADY_EXISTS`` means that a VM of this name exists and differs; ``RESOURCE_EXHAUSTED``
+        that quota or capacity is used up, and is tried again more slowly than anything else.
+        """
+        ...
+
+    async def initialize_machine(
+        self, request: InitializeMachineRequest
+    ) -> InitializeMachineResponse:
+        """Finish what can only be done once the VM exists. Optional: ``UNIMPLEMENTED`` skips it.
+
+        ``UNINITIALIZED`` asks to be called again.
+        """
+        ...
+
+    async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
+        """Delete the VM and *all* that was created with it (interfaces, disks, addresses).
+
+        Success means that nothing is left that costs money. A VM that does not exist is a success
+        (``NOT_FOUND`` is accepted too), and what remains of it must be deleted all the same.
+        """
+        ...
+
+    async def get_machine_status(
+        self, request: GetMachineStatusRequest
+    ) -> GetMachineStatusResponse:
+        """Tell whether the machine's VM exists; read-only. Optional, yet worth having.
+
+        ``NOT_FOUND``: it certainly does not, so one may be created. ``UNINITIALIZED``: it does, and
+        :meth:`initialize_machine` is due; the error carries ``provider_id`` and ``node_name``.
+        """
+        ...
+
+    async def list_machines(self, request: ListMachinesRequest) -> ListMachinesResponse:
+        """List the class's VMs, for the collection of orphans. Optional.
+
+        A VM listed here that no machine knows *will be deleted*: filter by cluster.
+        """
+        ...
+
+    async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
+        """Translate PersistentVolume specs to volume IDs. Optional; needs no cloud call."""
+        ...
+
+
+class UnsupportedDriver:
+    """Answers every optional verb with ``UNIMPLEMENTED``: a base to build a driver on."""
+
+    async def initialize_machine(
+        self, request: InitializeMachineRequest
+    ) -> InitializeMachineResponse:
+        raise _unimplemented("InitializeMachine")
+
+    async def get_machine_status(
+        self, request: GetMachineStatusRequest
+    ) -> GetMachineStatusResponse:
+        raise _unimplemented("GetMachineStatus")
+
+    async def list_machines(self, request: ListMachinesRequest) -> ListMachinesResponse:
+        raise _unimplemented("ListMachines")
+
+    async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
+        raise _unimplemented("GetVolumeIDs")
+
+
+def _unimplemented(verb: str) -> DriverError:
+    return DriverError(Code.UNIMPLEMENTED, f"the provider does not implement {verb}")
