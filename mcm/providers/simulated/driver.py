@@ -1,0 +1,244 @@
+"""The driver of the simulated cloud: machine verbs as writes of VirtualMachine objects."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import final
+
+from mcm.api.core import NodeAddress
+from mcm.api.machine import MachineClass
+from mcm.client.client import Client
+from mcm.client.errors import AlreadyExists, ApiError, KubeError, NotFound, TransportError
+from mcm.clock import Clock
+from mcm.driver.codes import Code
+from mcm.driver.contract import (
+    CreateMachineRequest,
+    CreateMachineResponse,
+    DeleteMachineRequest,
+    DeleteMachineResponse,
+    Driver,
+    GetMachineStatusRequest,
+    GetMachineStatusResponse,
+    GetVolumeIDsRequest,
+    GetVolumeIDsResponse,
+    InitializeMachineRequest,
+    InitializeMachineResponse,
+    ListMachinesRequest,
+    ListMachinesResponse,
+)
+from mcm.driver.discovery import ProviderContext
+from mcm.driver.errors import DriverError
+from mcm.providers.simulated.provider_spec import ProviderSpec, decode
+from mcm.providers.simulated.virtual_machine import (
+    VIRTUAL_MACHINES,
+    VirtualMachine,
+    VirtualMachineSpec,
+    name_of,
+)
+
+_LABEL_CLASS = "simulation.machine.sapcloud.io/machine-class"
+_ANNOTATION_INITIALIZED = "simulation.machine.sapcloud.io/initialized"
+
+
+def provider(context: ProviderContext) -> Driver:
+    """Entry point ``simulated``."""
+    return SimulatedDriver(
+        context.control,
+        namespace=context.namespace,
+        clock=context.clock,
+        randomness=context.random,
+    )
+
+
+@final
+class SimulatedDriver:
+    """A VM carries its machine's name, and its Node will too.
+
+    Failures are drawn before anything is done, so a failed call never leaves a VM behind.
+    """
+
+    def __init__(
+        self, client: Client, *, namespace: str, clock: Clock, randomness: random.Random
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock
+        self._random = randomness
+        self._calls: Counter[tuple[str, str]] = Counter()
+
+    async def create_machine(self, request: CreateMachineRequest) -> CreateMachineResponse:
+        spec = decode(request.machine_class.provider_spec)
+        name = request.machine.metadata.name
+        await self._begin("create", name, spec)
+        await self._check_quota(request.machine_class, spec)
+        try:
+            vm = await self._client.create(
+                VIRTUAL_MACHINES,
+                _manifest(request, spec, namespace=self._namespace),
+                namespace=self._namespace,
+            )
+        except AlreadyExists:
+            vm = await self._find(name)
+        except KubeError as error:
+            raise _unavailable(error) from error
+        return CreateMachineResponse(
+            provider_id=vm.provider_id, node_name=vm.spec.node_name, addresses=_addresses(vm)
+        )
+
+    async def initialize_machine(
+        self, request: InitializeMachineRequest
+    ) -> InitializeMachineResponse:
+        spec = decode(request.machine_class.provider_spec)
+        name = request.machine.metadata.name
+        await self._begin("initialize", name, spec)
+        vm = await self._find(name)
+        if spec.needs_initialization and not _initialized(vm):
+            vm = await self._client.patch(
+                VIRTUAL_MACHINES,
+                name,
+                {"metadata": {"annotations": {_ANNOTATION_INITIALIZED: "true"}}},
+                namespace=self._namespace,
+            )
+        return InitializeMachineResponse(
+            provider_id=vm.provider_id, node_name=vm.spec.node_name, addresses=_addresses(vm)
+        )
+
+    async def get_machine_status(
+        self, request: GetMachineStatusRequest
+    ) -> GetMachineStatusResponse:
+        spec = decode(request.machine_class.provider_spec)
+        await self._begin("status", request.machine.metadata.name, spec)
+        vm = await self._find(request.machine.metadata.name)
+        if spec.needs_initialization and not _initialized(vm):
+            raise DriverError(
+                Code.UNINITIALIZED,
+                f"VM {vm.metadata.name} is not initialized",
+                provider_id=vm.provider_id,
+                node_name=vm.spec.node_name,
+            )
+        return GetMachineStatusResponse(
+            provider_id=vm.provider_id, node_name=vm.spec.node_name, addresses=_addresses(vm)
+        )
+
+    async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
+        spec = decode(request.machine_class.provider_spec)
+        machine = request.machine
+        # An orphan's stub may carry only the provider ID.
+        name = name_of(machine.spec.provider_id, self._namespace) or machine.metadata.name
+        await self._begin("delete", name, spec)
+        try:
+            await self._client.delete(VIRTUAL_MACHINES, name, namespace=self._namespace)
+        except NotFound:
+            return DeleteMachineResponse()
+        except KubeError as error:
+            raise _unavailable(error) from error
+        self._forget(name)
+        return DeleteMachineResponse()
+
+    async def list_machines(self, request: ListMachinesRequest) -> ListMachinesResponse:
+        spec = decode(request.machine_class.provider_spec)
+        await self._begin("list", request.machine_class.metadata.name, spec)
+        vms = await self._vms_of(request.machine_class)
+        return ListMachinesResponse({vm.provider_id: vm.spec.machine_name for vm in vms})
+
+    async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
+        ids = []
+        for spec in request.pv_specs:
+            csi = spec.get("csi")
+            if isinstance(csi, dict) and "volumeHandle" in csi:
+                ids.append(str(csi["volumeHandle"]))
+        return GetVolumeIDsResponse(tuple(ids))
+
+    async def _begin(self, verb: str, name: str, spec: ProviderSpec) -> None:
+        """Let the verb's latency pass, then fail if the class asks for it."""
+        delay = spec.delay(verb).total_seconds()
+        if delay:
+            await self._clock.sleep(delay)
+        self._calls[verb, name] += 1
+        for failure in spec.failures:
+            if failure.verb != verb:
+                continue
+            due = self._calls[verb, name] <= failure.times
+            if due or (failure.probability and self._random.random() < failure.probability):
+                raise DriverError(Code.from_text(failure.code), failure.message)
+
+    async def _check_quota(self, machine_class: MachineClass, spec: ProviderSpec) -> None:
+        if spec.quota and len(await self._vms_of(machine_class)) >= spec.quota:
+            raise DriverError(
+                Code.RESOURCE_EXHAUSTED,
+                f"quota of {spec.quota} VMs for class {machine_class.metadata.name} is used up",
+            )
+
+    async def _vms_of(self, machine_class: MachineClass) -> tuple[VirtualMachine, ...]:
+        try:
+            page = await self._client.list_page(
+                VIRTUAL_MACHINES,
+                namespace=self._namespace,
+                label_selector=f"{_LABEL_CLASS}={machine_class.metadata.name}",
+            )
+        except KubeError as error:
+            raise _unavailable(error) from error
+        return page.items
+
+    async def _find(self, name: str) -> VirtualMachine:
+        try:
+            return await self._client.get(VIRTUAL_MACHINES, name, namespace=self._namespace)
+        except NotFound as error:
+            raise DriverError(Code.NOT_FOUND, f"no VM named {name}") from error
+        except KubeError as error:
+            raise _unavailable(error) from error
+
+    def _forget(self, name: str) -> None:
+        for key in [k for k in self._calls if k[1] == name]:
+            del self._calls[key]
+
+
+def _manifest(
+    request: CreateMachineRequest, spec: ProviderSpec, *, namespace: str
+) -> dict[str, object]:
+    machine, machine_class = request.machine, request.machine_class
+    template = machine_class.node_template
+    vm_spec = VirtualMachineSpec(
+        machine_name=machine.metadata.name,
+        machine_class=machine_class.metadata.name,
+        node_name=machine.metadata.name,
+        boot_latency=spec.boot_latency,
+        join_latency=spec.join_latency,
+        joins=spec.joins,
+        instance_type=template.instance_type if template else "",
+        region=template.region if template else "",
+        zone=template.zone if template else "",
+        capacity={k: str(v) for k, v in template.capacity.items()} if template else {},
+        node_labels=spec.node_labels,
+        node_conditions=spec.node_conditions,
+    )
+    return {
+        "metadata": {
+            "name": machine.metadata.name,
+            "namespace": namespace,
+            "labels": {_LABEL_CLASS: machine_class.metadata.name},
+        },
+        "spec": vm_spec,
+    }
+
+
+def _addresses(vm: VirtualMachine) -> tuple[NodeAddress, ...]:
+    return (NodeAddress(type="Hostname", address=vm.spec.node_name),)
+
+
+def _initialized(vm: VirtualMachine) -> bool:
+    return _ANNOTATION_INITIALIZED in vm.metadata.annotations
+
+
+def _unavailable(error: KubeError) -> DriverError:
+    """The cloud's API is the API server: what ails it is the cloud's trouble."""
+    if isinstance(error, NotFound):
+        return DriverError(
+            Code.FAILED_PRECONDITION,
+            "the cluster has no VirtualMachine kind: install it with "
+            "`mcm crds --provider simulated | kubectl apply -f -`",
+        )
+    if isinstance(error, TransportError) or (isinstance(error, ApiError) and error.code >= 500):
+        return DriverError(Code.UNAVAILABLE, str(error))
+    return DriverError(Code.INTERNAL, str(error))

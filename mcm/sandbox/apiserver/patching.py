@@ -1,0 +1,213 @@
+"""PATCH in its four kinds, each ending in :func:`update_object`.
+
+A merge patch that names a resourceVersion or uid thereby sets a precondition: the merged object
+carries it, and an update checks it.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from mcm.api.meta import JSONObject
+from mcm.sandbox.apiserver.calls import (
+    Call,
+    ServerState,
+    WriteOptions,
+    decode_document,
+    decode_object,
+    write_options,
+)
+from mcm.sandbox.apiserver.conversion import served_body
+from mcm.sandbox.apiserver.errors import (
+    StatusCause,
+    StatusError,
+    apply_conflict,
+    bad_request,
+    conflict,
+    invalid_options,
+    not_found,
+    required,
+    unprocessable,
+    unsupported_media_type,
+)
+from mcm.sandbox.apiserver.metadata import metadata_of, text_of
+from mcm.sandbox.apiserver.negotiation import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+)
+from mcm.sandbox.apiserver.writing import (
+    Written,
+    create_object,
+    find,
+    incoming,
+    key_of,
+    update_object,
+)
+from mcm.sandbox.apply import ApplyConflict, FieldError, server_side_apply
+from mcm.sandbox.patches import (
+    PatchError,
+    apply_json_patch,
+    apply_merge_patch,
+    apply_strategic_patch,
+)
+from mcm.sandbox.registry import ResourceInfo
+from mcm.sandbox.store import Stored
+
+_BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+
+
+def patch(state: ServerState, call: Call) -> Written:
+    """Patch an object or its status; an apply creates what is not there.
+
+    Raises StatusError: 400 and 422 for the patch, 404, 409, 415 for an unknown patch type.
+    """
+    if check_patch_type(call) == APPLY_PATCH:
+        return _apply(state, call)
+    options = write_options(call)
+    if options.force:
+        cause = StatusCause(
+            "FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"
+        )
+        raise invalid_options("PatchOptions", cause)
+    live = find(state, call)
+    current = served_body(call.info, live.body)
+    patched = patched_document(call, current)
+    if patched is current:
+        return Written(live.body, live)
+    obj = incoming(call.info, patched)
+    return update_object(
+        state, call.info, live, obj, subresource=call.target.subresource, options=options
+    )
+
+
+def check_patch_type(call: Call) -> str:
+    """Return the media type of a patch. Raises StatusError (415) if the kind does not take it."""
+    media_type = call.media_type()
+    accepted = _BUILTIN_TYPES if call.info.builtin else _CUSTOM_TYPES
+    if media_type not in accepted:
+        raise unsupported_media_type(accepted)
+    return media_type
+
+
+def patched_document(call: Call, current: JSONObject) -> JSONObject:
+    """Apply a merge, JSON or strategic patch to ``current``; the same dict if it changes nothing.
+
+    Raises StatusError (400, 413, 422).
+    """
+    try:
+        return _patched(call, current)
+    except PatchError as error:
+        match error.code:
+            case 400:
+                raise bad_request(error.message) from None
+            case 413:
+                raise StatusError(413, "RequestEntityTooLarge", error.message) from None
+            case _:
+                raise unprocessable(error.message) from None
+
+
+def _patched(call: Call, current: JSONObject) -> JSONObject:
+    body = call.body
+    match call.media_type():
+        case "application/merge-patch+json":
+            return apply_merge_patch(current, decode_object(body))
+        case "application/json-patch+json":
+            operations = decode_document(body)
+            if not isinstance(operations, list):
+                raise bad_request("a JSON patch must be a list of operations")
+            return apply_json_patch(current, cast("list[object]", operations))
+        case _:
+            return apply_strategic_patch(current, decode_object(body), kind=call.info.kind)
+
+
+# Server-side apply ------------------------------------------------------------------------------
+
+
+def _apply(state: ServerState, call: Call) -> Written:
+    options = write_options(call)
+    if not call.query.get("fieldManager"):
+        cause = required("fieldManager", "is required for apply patch")
+        raise invalid_options("PatchOptions", cause)
+    applied = _applied_configuration(call)
+    target = call.target
+    live = state.store.collection(call.info.storage).get(key_of(target.namespace, target.name))
+    if live is None and target.subresource:
+        raise not_found(call.info, target.name)
+    merged = _merged(state, call, live, applied, options)
+    obj = incoming(call.info, merged)
+    if live is None:
+        return _created(state, call, obj, options)
+    if merged is served_body(call.info, live.body):
+        return Written(live.body, live)
+    return update_object(
+        state,
+        call.info,
+        live,
+        obj,
+        subresource=target.subresource,
+        options=options,
+        tracked=True,
+    )
+
+
+def _applied_configuration(call: Call) -> JSONObject:
+    applied = decode_object(call.body)
+    meta = metadata_of(applied)
+    if meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    name = text_of(meta, "name")
+    if name and name != call.target.name:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL "
+            f"({call.target.name})"
+        )
+    _check_type(call.info, applied)
+    return {**applied, "metadata": {**meta, "name": call.target.name}}
+
+
+def _check_type(info: ResourceInfo, applied: JSONObject) -> None:
+    if (applied.get("apiVersion"), applied.get("kind")) != (info.api_version, info.kind):
+        raise bad_request(
+            f"an apply must say apiVersion {info.api_version} and kind {info.kind}, "
+            f"not {applied.get('apiVersion')} and {applied.get('kind')}"
+        )
+
+
+def _merged(
+    state: ServerState,
+    call: Call,
+    live: Stored | None,
+    applied: JSONObject,
+    options: WriteOptions,
+) -> JSONObject:
+    try:
+        return server_side_apply(
+            served_body(call.info, live.body) if live is not None else None,
+            applied,
+            manager=options.manager,
+            force=options.force,
+            now=state.stamp(),
+            subresource=call.target.subresource,
+            schema=call.info.schema,
+        )
+    except ApplyConflict as error:
+        raise apply_conflict(str(error), error.causes) from None
+    except FieldError as error:
+        raise unprocessable(str(error)) from None
+
+
+def _created(state: ServerState, call: Call, obj: JSONObject, options: WriteOptions) -> Written:
+    uid = text_of(metadata_of(obj), "uid")
+    if uid:
+        raise conflict(
+            call.info,
+            call.target.name,
+            f"uid mismatch: the provided object specified uid {uid}, "
+            "and no existing object was found",
+        )
+    return create_object(
+        state, call.info, obj, namespace=call.target.namespace, options=options, tracked=True
+    )

@@ -1,0 +1,116 @@
+"""A whole sandbox cluster: API server, HTTP front, world and kubeconfig, as one context manager."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from mcm.api.crds import crd_manifests
+from mcm.api.meta import JSONObject
+from mcm.client.errors import AlreadyExists, ConfigurationError, error_from_status
+from mcm.client.transport import Request, Response
+from mcm.clock import Clock, SystemClock
+from mcm.providers.simulated import virtual_machine
+from mcm.sandbox import samples
+from mcm.sandbox.http import Certificates, serve_https
+from mcm.sandbox.kubeconfig import write_kubeconfig
+from mcm.sandbox.server import ApiServer
+from mcm.sandbox.world.world import World
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """``port`` 0 takes a free one; ``node_grace`` and ``heartbeat_interval`` are in seconds."""
+
+    kubeconfig: Path
+    port: int = 7443
+    samples: bool = False
+    node_grace: float = 20.0
+    heartbeat_interval: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSandbox:
+    server: ApiServer
+    url: str
+    kubeconfig: Path
+
+
+@asynccontextmanager
+async def sandbox(
+    settings: SandboxSettings, *, clock: Clock | None = None
+) -> AsyncIterator[RunningSandbox]:
+    """Run a cluster while the context lasts: CRDs applied, kubeconfig written, kubelets at work.
+
+    Raises ConfigurationError if the port or the kubeconfig's folder cannot be used.
+    """
+    clock = clock or SystemClock()
+    server = ApiServer(clock=clock, random=random.Random())
+    await create_all(server, [*crd_manifests(), virtual_machine.crd_manifest()])
+    certificates = Certificates.load_or_create(_state_dir(settings))
+    async with serve_https(server, port=settings.port, certificates=certificates) as front:
+        write_kubeconfig(settings.kubeconfig, front)
+        world = World(
+            server,
+            clock=clock,
+            randomness=random.Random(),
+            node_grace=settings.node_grace,
+            heartbeat_interval=settings.heartbeat_interval,
+        )
+        life = asyncio.create_task(world.run())
+        try:
+            if settings.samples:
+                await create_all(server, samples.load())
+            yield RunningSandbox(server, front.url, settings.kubeconfig)
+        finally:
+            life.cancel()
+            await asyncio.wait({life})
+
+
+async def run_sandbox(settings: SandboxSettings, stop: asyncio.Event) -> None:
+    """Run a sandbox by itself until ``stop``."""
+    async with sandbox(settings) as cluster:
+        logger.info("sandbox cluster at %s; try: %s", cluster.url, kubectl_hint(cluster.kubeconfig))
+        await stop.wait()
+
+
+def kubectl_hint(kubeconfig: Path) -> str:
+    return f"kubectl --kubeconfig {kubeconfig} get machines,nodes"
+
+
+async def create_all(server: ApiServer, manifests: Iterable[JSONObject]) -> None:
+    """Create objects, leaving those that exist as they are."""
+    for manifest in manifests:
+        request = Request(
+            "POST",
+            server.registry.collection_path(manifest),
+            headers={"content-type": "application/json", "user-agent": "sandbox-setup"},
+            body=orjson.dumps(manifest),
+        )
+        response = await server.handle(request)
+        if not isinstance(response, Response) or response.status < 300:
+            continue
+        error = error_from_status(response.status, response.body)
+        if not isinstance(error, AlreadyExists):
+            raise error
+
+
+def _state_dir(settings: SandboxSettings) -> Path:
+    """The CA outlives a run, so that a kubeconfig copied elsewhere stays good."""
+    folder = settings.kubeconfig.resolve().parent / "sandbox"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigurationError(
+            f"--kubeconfig: cannot make the folder {folder}: {error.strerror}"
+        ) from error
+    return folder

@@ -1,0 +1,185 @@
+"""A whole fleet's life under virtual time: API server, world and manager in one loop, no sockets.
+
+::
+
+    async def main() -> None:
+        async with Simulation(seed=7) as sim:
+            await sim.apply(samples.load())
+            await sim.until(lambda: sim.running() == 3, within=60)
+
+
+    run_virtual(main)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import final
+
+from prometheus_client import CollectorRegistry
+
+from mcm.api.crds import crd_manifests
+from mcm.api.machine import MACHINES
+from mcm.api.meta import JSONObject, Resource, T
+from mcm.client.client import Client
+from mcm.clock import LoopClock
+from mcm.manager import Manager
+from mcm.options import Options
+from mcm.providers.simulated import provider, virtual_machine
+from mcm.sandbox.cluster import create_all
+from mcm.sandbox.faults import FaultPlan
+from mcm.sandbox.loopback import LoopbackTransport
+from mcm.sandbox.server import ApiServer
+from mcm.sandbox.world.world import World
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+_LOOK_EVERY = 0.5
+
+
+@final
+class Simulation:
+    """One seed, one history. ``faults`` befall the manager's requests only, never the world's.
+
+    Enter it on a :class:`mcm.sandbox.virtualtime.VirtualLoop`. ``client`` is the user's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        options: Options | None = None,
+        node_grace: float = 40.0,
+        heartbeat_interval: float = 10.0,
+    ) -> None:
+        self.random = random.Random(seed)
+        self.clock = LoopClock(EPOCH)
+        self.server = ApiServer(clock=self.clock, random=random.Random(self.random.random()))
+        self.faults = FaultPlan(random=random.Random(self.random.random()))
+        self.client = self._client("user")
+        self._options = options or Options()
+        self._world = World(
+            self.server,
+            clock=self.clock,
+            randomness=random.Random(self.random.random()),
+            node_grace=node_grace,
+            heartbeat_interval=heartbeat_interval,
+            namespace=self._options.namespace,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop = asyncio.Event()
+        self.manager = self._make_manager()
+
+    async def __aenter__(self) -> Simulation:
+        await create_all(self.server, [*crd_manifests(), virtual_machine.crd_manifest()])
+        self._tasks.append(asyncio.create_task(self._world.run()))
+        self.start_manager()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop_manager()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+
+    # ---- the manager's process ------------------------------------------------------------------
+
+    def start_manager(self) -> None:
+        self._stop = asyncio.Event()
+        self._managing = asyncio.create_task(self.manager.run(self._stop))
+
+    async def stop_manager(self) -> None:
+        """End it in order, as SIGTERM does; raises what it died of."""
+        self._stop.set()
+        await self._managing
+
+    async def crash_manager(self) -> None:
+        """End it without a goodbye, and put a new one in its place, not yet started."""
+        self._managing.cancel()
+        await asyncio.wait({self._managing})
+        self.manager = self._make_manager()
+
+    # ---- what a test does and sees --------------------------------------------------------------
+
+    async def apply(self, manifests: Iterable[JSONObject]) -> None:
+        await create_all(self.server, manifests)
+
+    async def until(self, condition: Callable[[], bool], *, within: float, what: str = "") -> float:
+        """Let time pass until ``condition`` holds; return the seconds it took.
+
+        Raises AssertionError after ``within`` seconds, or what the manager died of.
+        """
+        started = self.clock.monotonic()
+        while not condition():
+            if self._managing.done() and not self._stop.is_set():
+                await self._managing
+                raise AssertionError("the manager ended by itself")
+            passed = self.clock.monotonic() - started
+            assert passed < within, f"not within {within} s: {what or condition}\n{self.describe()}"
+            await self.clock.sleep(_LOOK_EVERY)
+        return self.clock.monotonic() - started
+
+    async def pass_time(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+
+    def objects(self, resource: Resource[T]) -> list[JSONObject]:
+        """Return what the server stores now, without asking over the API."""
+        return self.server.objects(resource.group, resource.plural)
+
+    def on_change(self, resource: Resource[T], look: Callable[[], None]) -> None:
+        """Call ``look`` after every committed change of ``resource``, before anybody else hears."""
+        info = self.server.registry.find(resource.group, resource.version, resource.plural)
+        assert info is not None, resource.name
+        self.server.store.subscribe(lambda _: look(), info.storage)
+
+    def phases(self) -> Counter[str]:
+        return Counter(phase_of(m) for m in self.objects(MACHINES))
+
+    def running(self) -> int:
+        return self.phases()["Running"]
+
+    def describe(self) -> str:
+        """A few lines on where the fleet stands, for a failing assertion."""
+        lines = [f"at {self.clock.monotonic():.1f} s, machines: {dict(self.phases())}"]
+        lines += [_line(m) for m in self.objects(MACHINES)]
+        return "\n".join(lines)
+
+    def _client(self, user_agent: str) -> Client:
+        return Client(LoopbackTransport(self.server), clock=self.clock, user_agent=user_agent)
+
+    def _make_manager(self) -> Manager:
+        transport = LoopbackTransport(self.server, faults=self.faults)
+        return Manager(
+            self._options,
+            control=transport,
+            target=transport,
+            provider=provider,
+            clock=self.clock,
+            randomness=random.Random(self.random.random()),
+            registry=CollectorRegistry(),
+            identity=f"simulated-{self.random.getrandbits(32):08x}",
+        )
+
+
+def phase_of(machine: JSONObject) -> str:
+    """Return a stored machine's phase, empty if it has none yet."""
+    status = machine.get("status")
+    current = status.get("currentStatus") if isinstance(status, dict) else None
+    return str(current.get("phase", "")) if isinstance(current, dict) else ""
+
+
+def _line(machine: JSONObject) -> str:
+    meta, status = machine.get("metadata"), machine.get("status")
+    name = meta.get("name") if isinstance(meta, dict) else "?"
+    operation = status.get("lastOperation") if isinstance(status, dict) else None
+    text = operation.get("description") if isinstance(operation, dict) else ""
+    return f"  {name}: {phase_of(machine) or 'new'}  {text}"
