@@ -35,7 +35,8 @@ crds: $(VENV)/.runtime
 	$(BIN)/mcm crds > charts/mcm/crds/machine.sapcloud.io.yaml
 
 lock: $(VENV)/.development
-	$(BIN)/pip freeze --exclude-editable | grep -v '^mcm' > constraints.txt
+	{ echo "# Exact versions that the tests pass with; renewed by 'make lock'."; \
+	  $(BIN)/pip freeze --exclude-editable; } > constraints.txt
 
 clean:
 	rm -rf $(VENV) dev .mypy_cache .ruff_cache .pytest_cache .coverage

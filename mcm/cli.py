@@ -1,0 +1,171 @@
+"""``mcm``: the command line. Errors of use end in one line and exit code 2, failures in 1."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import platform
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcm import __version__
+from mcm.client.errors import ConfigurationError, KubeError
+from mcm.clock import SystemClock
+from mcm.flags import manager_flags, options_from
+from mcm.options import Options
+
+_CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "token_normalize_func": lambda token: token.replace("_", "-"),
+    "max_content_width": 110,
+}
+
+
+@click.group(context_settings=_CONTEXT)
+def main() -> None:
+    """Keeps fleets of VMs in the state that MachineDeployment objects declare."""
+
+
+@main.command()
+@manager_flags
+def run(**values: Any) -> None:
+    """Manage machines until told to stop.
+
+    Connects to the clusters that the kubeconfigs name (or to the pod's own), wins the leases,
+    and works.
+    """
+    from mcm.process import run_manager
+
+    options = _checked(options_from(values))
+    _log_to_stderr(options)
+    _complete(lambda stop: run_manager(options, stop))
+
+
+@main.command()
+@click.option(
+    "--kubeconfig",
+    "kubeconfig_path",
+    default="dev/sandbox-kubeconfig.yaml",
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the kubeconfig.",
+)
+@click.option("--port", default=7443, show_default=True, type=click.IntRange(0, 65535),
+              help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
+@click.option("--samples/--no-samples", default=False, show_default=True,
+              help="Also create the sample Secret, classes and deployment.")  # fmt: skip
+@click.option("--node-grace", default=20.0, show_default=True, type=click.FloatRange(min=1),
+              help="Seconds without a heartbeat after which a Node is Unknown.")  # fmt: skip
+@click.option("--heartbeat-interval", default=5.0, show_default=True,
+              type=click.FloatRange(min=0.1),
+              help="Seconds between a kubelet's heartbeats.")  # fmt: skip
+@click.option("--log-format", default="text", show_default=True,
+              type=click.Choice(("text", "json")), help="Form of the log lines.")  # fmt: skip
+@click.option("--v", "verbosity", default=0, show_default=True, help="4 and more is debug.")
+def sandbox(
+    *,
+    kubeconfig_path: Path,
+    port: int,
+    samples: bool,
+    node_grace: float,
+    heartbeat_interval: float,
+    log_format: str,
+    verbosity: int,
+) -> None:
+    """Run an embedded Kubernetes control plane with a simulated cloud, without a manager.
+
+    It listens on the loopback interface only, keeps everything in memory, and writes a kubeconfig.
+    """
+    from mcm import logs
+    from mcm.sandbox.cluster import SandboxSettings, run_sandbox
+
+    if node_grace <= heartbeat_interval:
+        raise click.UsageError("--node-grace must exceed --heartbeat-interval")
+    logs.configure(log_format, verbosity=verbosity, clock=SystemClock())
+    settings = SandboxSettings(
+        kubeconfig=kubeconfig_path,
+        port=port,
+        samples=samples,
+        node_grace=node_grace,
+        heartbeat_interval=heartbeat_interval,
+    )
+    _complete(lambda stop: run_sandbox(settings, stop))
+
+
+@main.command()
+@click.option("--dev-dir", default="dev", show_default=True,
+              type=click.Path(file_okay=False, path_type=Path),
+              help="Folder of the development kubeconfigs.")  # fmt: skip
+@click.option("--progress/--no-progress", default=None,
+              help="Show the fleet live; by default where the output is a terminal.")  # fmt: skip
+@manager_flags
+def start(*, dev_dir: Path, progress: bool | None, **values: Any) -> None:
+    """Run the main job in one go, as `make start` does.
+
+    Uses CONTROL_KUBECONFIG and TARGET_KUBECONFIG, else control-kubeconfig.yaml and
+    target-kubeconfig.yaml in the development folder (the target's alone serves as both), else
+    starts the sandbox, fills it with samples, and manages that.
+    """
+    from mcm.launcher.launcher import launch
+
+    options = _checked(options_from(values), kubeconfigs=False)
+    shown = sys.stdout.isatty() if progress is None else progress
+    _complete(lambda stop: launch(options, dev_dir=dev_dir, progress=shown, stop=stop))
+
+
+@main.command()
+@click.option("--provider", default="", help="Also print the CRDs this provider needs (simulated).")
+def crds(provider: str) -> None:
+    """Print the CustomResourceDefinitions, for `kubectl apply -f -`."""
+    import yaml
+
+    from mcm.api.crds import to_yaml
+    from mcm.providers.simulated import virtual_machine
+
+    click.echo(to_yaml(), nl=False)
+    if provider == "simulated":
+        click.echo("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()), nl=False)
+    elif provider:
+        raise click.UsageError(f"--provider: {provider!r} needs no CRDs that are known here")
+
+
+@main.command()
+@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
+def version(output: str) -> None:
+    """Print the version."""
+    if output == "json":
+        facts = {"version": __version__, "python": platform.python_version()}
+        click.echo(json.dumps(facts))
+    else:
+        click.echo(f"mcm {__version__} (Python {platform.python_version()})")
+
+
+def _checked(options: Options, *, kubeconfigs: bool = True) -> Options:
+    problems = options.validate()
+    if not kubeconfigs:
+        problems = [p for p in problems if not p.startswith("--control-kubeconfig")]
+    if problems:
+        raise click.UsageError("\n".join(problems))
+    return options
+
+
+def _log_to_stderr(options: Options) -> None:
+    from mcm import logs
+
+    logs.configure(options.log_format, verbosity=options.verbosity, clock=SystemClock())
+
+
+def _complete(main_coroutine: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run to the end; what a user can mend becomes one line, without a traceback."""
+    from mcm.leaderelection import LeadershipLost
+    from mcm.process import run_to_completion
+
+    try:
+        run_to_completion(main_coroutine)
+    except (ConfigurationError, LeadershipLost, KubeError) as error:
+        click.echo(f"mcm: {error}", err=True)
+        sys.exit(1)

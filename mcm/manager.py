@@ -1,0 +1,289 @@
+"""The composition root: one control cluster, one target, a driver, and the controllers between.
+
+Start: check the servers, fill the mirrors, win the leases, work. Stop: take no new work, finish
+what is in flight, flush events, release the leases, close. Each phase is bounded in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import final
+
+from prometheus_client import CollectorRegistry
+
+from mcm import __version__
+from mcm.api.core import NODES
+from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
+from mcm.client.client import Client
+from mcm.client.discovery import served
+from mcm.client.errors import ConfigurationError, ServerError, TransportError
+from mcm.client.metrics import ClientMetrics
+from mcm.client.transport import Transport
+from mcm.clock import Clock
+from mcm.controllers import deployment, machine, machineclass, machineset, node, safety, secret
+from mcm.controllers.context import ControllerContext
+from mcm.controllers.fleet_metrics import FleetCollector
+from mcm.controllers.runtime import Controller
+from mcm.driver.contract import Driver
+from mcm.driver.discovery import ProviderContext, ProviderFactory
+from mcm.events import EventRecorder
+from mcm.informers.factory import InformerFactory
+from mcm.leaderelection import LeaderElector
+from mcm.options import Options
+
+logger = logging.getLogger(__name__)
+
+# The names the Go original's two processes contend for: holding both shuts both of them out.
+LEASES = ("machine-controller-manager", "machine-controller")
+_REACH_SERVER = 10.0
+_FINISH_IN_FLIGHT = 5.0
+_ROOMS = (deployment, machineset, machine, machineclass, secret, node, safety)
+
+
+@final
+class Manager:
+    """Everything of one run. ``run`` may be called once.
+
+    ``target`` is None without a target cluster, and ``control`` itself where both are one cluster.
+    Neither transport is closed here: who opened it closes it.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        control: Transport,
+        target: Transport | None,
+        provider: ProviderFactory,
+        clock: Clock,
+        randomness: random.Random,
+        registry: CollectorRegistry,
+        identity: str,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._random = randomness
+        self._registry = registry
+        self._identity = identity
+        self._client_metrics = ClientMetrics(registry)
+        self._electors = self._make_electors(control)
+        self._control = self._client(control)
+        shared = target is control
+        self._target = self._control if shared else (self._client(target) if target else None)
+        self._control_informers = InformerFactory(
+            self._control,
+            clock=clock,
+            namespace=options.namespace,
+            registry=registry,
+            name="control",
+        )
+        self._target_informers = (
+            InformerFactory(self._target, clock=clock, registry=registry, name="target")
+            if self._target
+            else None
+        )
+        self._events = EventRecorder(
+            self._control,
+            clock=clock,
+            component="machine-controller-manager",
+            host=identity,
+            randomness=randomness,
+            registry=registry,
+        )
+        self._driver = provider(
+            ProviderContext(
+                control=self._control,
+                target=self._target,
+                namespace=options.namespace,
+                clock=clock,
+                random=randomness,
+            )
+        )
+        self._controllers = tuple(self._build_controllers())
+        self._failed_controllers: dict[str, str] = {}
+        registry.register(FleetCollector(self._control_informers))
+
+    @property
+    def driver(self) -> Driver:
+        return self._driver
+
+    @property
+    def control_informers(self) -> InformerFactory:
+        return self._control_informers
+
+    @property
+    def target_informers(self) -> InformerFactory | None:
+        return self._target_informers
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until ``stop`` is set; return when all is finished and the leases are released.
+
+        Raises ConfigurationError if a server cannot serve us, LeadershipLost if another took over,
+        and whatever ended a controller.
+        """
+        await self._check_servers()
+        mirrors = [asyncio.create_task(f.run()) for f in self._factories()]
+        leading = asyncio.create_task(self._elect())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({leading, stopping, *mirrors}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                await _first_failure(leading, *mirrors)
+            logger.info("stopping: finishing work in flight")
+        finally:
+            # The order is the contract: work ends before the leases go, mirrors outlive both.
+            await _cancel(stopping)
+            await _cancel(leading)
+            await _cancel(*mirrors)
+        logger.info("stopped")
+
+    def alive(self) -> Mapping[str, str]:
+        """Return what can no longer recover by itself, by name."""
+        return self._failed_controllers
+
+    def ready(self) -> Mapping[str, str]:
+        """Return each mirror that is not synced, or was not heard from lately, and why."""
+        problems: dict[str, str] = {}
+        for factory in self._factories():
+            problems.update(factory.problems())
+        return problems
+
+    def _factories(self) -> Iterator[InformerFactory]:
+        yield self._control_informers
+        if self._target_informers is not None:
+            yield self._target_informers
+
+    def _client(self, transport: Transport) -> Client:
+        return Client(
+            transport,
+            clock=self._clock,
+            user_agent=f"mcm/{__version__}",
+            fence=self._fence,
+            metrics=self._client_metrics,
+            max_in_flight=self._options.max_in_flight,
+            qps=self._options.kube_api_qps,
+            burst=self._options.kube_api_burst,
+        )
+
+    def _make_electors(self, control: Transport) -> Sequence[LeaderElector]:
+        election = self._options.leader_election
+        if not election.enabled:
+            return ()
+        client = Client(
+            control,
+            clock=self._clock,
+            user_agent=f"mcm-leader-election/{__version__}",
+            metrics=self._client_metrics,
+        )
+        return [
+            LeaderElector(
+                client,
+                name=name,
+                namespace=self._options.namespace,
+                identity=self._identity,
+                lease_duration=election.lease_duration.total_seconds(),
+                renew_deadline=election.renew_deadline.total_seconds(),
+                retry_period=election.retry_period.total_seconds(),
+                clock=self._clock,
+                randomness=self._random,
+                registry=self._registry,
+            )
+            for name in LEASES
+        ]
+
+    def _fence(self) -> None:
+        for elector in self._electors:
+            elector.fence()
+
+    def _build_controllers(self) -> Iterator[Controller]:
+        context = ControllerContext(
+            control=self._control,
+            target=self._target,
+            control_informers=self._control_informers,
+            target_informers=self._target_informers,
+            namespace=self._options.namespace,
+            clock=self._clock,
+            events=self._events,
+            driver=self._driver,
+            options=self._options.settings,
+            registry=self._registry,
+            random=self._random,
+        )
+        for room in _ROOMS:
+            yield from room.build(context)
+
+    async def _check_servers(self) -> None:
+        """Fail early, with the remedy, rather than retry for ever what cannot work."""
+        for resource in (MACHINES, MACHINE_SETS, MACHINE_DEPLOYMENTS, MACHINE_CLASSES):
+            if not await self._reached(lambda r=resource: served(self._control, r)):  # type: ignore[misc]
+                raise ConfigurationError(
+                    f"the control cluster does not serve {resource.name}: install the CRDs with "
+                    "`mcm crds | kubectl apply -f -`"
+                )
+        if self._target is not None:
+            target = self._target
+            await self._reached(lambda: served(target, NODES))
+
+    async def _reached(self, ask: Callable[[], Awaitable[bool]]) -> bool:
+        deadline = self._clock.monotonic() + _REACH_SERVER
+        while True:
+            try:
+                return await ask()
+            except (TransportError, ServerError) as error:
+                if self._clock.monotonic() >= deadline:
+                    raise ConfigurationError(
+                        f"gave up after {_REACH_SERVER:.0f} s: {error}"
+                    ) from error
+                logger.warning("waiting for the API server: %s", error)
+            await self._clock.sleep(1.0)
+
+    async def _elect(self) -> None:
+        work: Callable[[], Awaitable[None]] = self._lead
+        for elector in reversed(self._electors):
+            work = _within(elector, work)
+        await work()
+
+    async def _lead(self) -> None:
+        await asyncio.gather(*(f.wait_synced() for f in self._factories()))
+        logger.info("leading: %d controllers", len(self._controllers))
+        recorder = asyncio.create_task(self._events.run())
+        workers = {asyncio.create_task(c.run()): c for c in self._controllers}
+        try:
+            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                self._failed_controllers[workers[task].name] = "its workers ended"
+            await _first_failure(*done)
+        finally:
+            for controller in self._controllers:
+                controller.queue.shut_down()
+            await asyncio.wait(workers, timeout=_FINISH_IN_FLIGHT)
+            await _cancel(*workers)
+            await _cancel(recorder)
+
+
+def _within(
+    elector: LeaderElector, work: Callable[[], Awaitable[None]]
+) -> Callable[[], Awaitable[None]]:
+    async def guarded() -> None:
+        await elector.run(work)
+
+    return guarded
+
+
+async def _first_failure(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        if task.done():
+            await task
+
+
+async def _cancel(*tasks: asyncio.Task[object] | asyncio.Task[None]) -> None:
+    """End ``tasks`` and wait for them; their own errors were somebody else's to report."""
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError, Exception):
+            await task

@@ -1,0 +1,100 @@
+"""One run of ``mcm run`` as an operating-system process: loop, signals, endpoints, exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
+from dataclasses import asdict
+from typing import Any
+
+from prometheus_client import REGISTRY
+
+from mcm import __version__, server
+from mcm.clock import Clock, SystemClock
+from mcm.connections import connect
+from mcm.driver import discovery
+from mcm.leaderelection import new_identity
+from mcm.manager import Manager
+from mcm.options import Options
+
+logger = logging.getLogger(__name__)
+
+
+def run_to_completion(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run ``main(stop)`` on uvloop where there is one; SIGINT and SIGTERM set ``stop``.
+
+    A second signal ends the process at once, for those who cannot wait.
+    """
+
+    async def supervised() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            if stop.is_set():
+                raise SystemExit(130)
+            stop.set()
+
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, on_signal)
+        await main(stop)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(supervised())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None
+
+
+async def run_manager(
+    options: Options,
+    stop: asyncio.Event,
+    *,
+    clock: Clock | None = None,
+    observe: Callable[[Manager], None] | None = None,
+) -> None:
+    """Connect, serve the endpoints, manage until ``stop``; ``observe`` is shown the manager.
+
+    Raises ConfigurationError for whatever a user can mend.
+    """
+    clock = clock or SystemClock()
+    provider = discovery.load_provider(options.provider)
+    connections = connect(options, clock)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(connections.aclose)
+        manager = Manager(
+            options,
+            control=connections.control,
+            target=connections.target,
+            provider=provider,
+            clock=clock,
+            randomness=random.Random(),
+            registry=REGISTRY,
+            identity=new_identity(),
+        )
+        if observe:
+            observe(manager)
+        app = server.build_app(
+            alive=manager.alive, ready=manager.ready, configuration=asdict(options)
+        )
+        await stack.enter_async_context(
+            server.serve(app, address=options.address, port=options.port)
+        )
+        logger.info(
+            "mcm %s: provider %s, namespace %s, metrics on http://%s:%d/metrics",
+            __version__,
+            options.provider,
+            options.namespace,
+            options.address,
+            options.port,
+        )
+        await manager.run(stop)
