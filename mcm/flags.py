@@ -111,6 +111,7 @@ _FLAGS = (
 )  # fmt: skip
 
 _SETTINGS_HELP = {
+    "min-resync-period": "Accepted for compatibility; mirrors here need no resync.",
     "concurrent-syncs": "Workers for each of the set controllers.",
     "machine-concurrent-syncs": "Workers for each of the machine controllers.",
     "machine-creation-timeout": "Time a machine has to join before it is Failed.",

@@ -22,7 +22,7 @@ from mcm.client.client import Client
 from mcm.client.discovery import served
 from mcm.client.errors import ConfigurationError, ServerError, TransportError
 from mcm.client.metrics import ClientMetrics
-from mcm.client.transport import Transport
+from mcm.client.transport import Lane, Transport
 from mcm.clock import Clock
 from mcm.controllers import deployment, machine, machineclass, machineset, node, safety, secret
 from mcm.controllers.context import ControllerContext
@@ -167,6 +167,7 @@ class Manager:
             max_in_flight=self._options.max_in_flight,
             qps=self._options.kube_api_qps,
             burst=self._options.kube_api_burst,
+            random=self._random,
         )
 
     def _make_electors(self, control: Transport) -> Sequence[LeaderElector]:
@@ -178,6 +179,9 @@ class Manager:
             clock=self._clock,
             user_agent=f"mcm-leader-election/{__version__}",
             metrics=self._client_metrics,
+            lane=Lane.LEASE,
+            timeout=max(1.0, election.renew_deadline.total_seconds() / 2),
+            random=self._random,
         )
         return [
             LeaderElector(

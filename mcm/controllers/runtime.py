@@ -157,7 +157,12 @@ class Controller:
                 group.create_task(self._work(), name=f"{self.name}-worker-{n}")
                 for n in range(self._workers)
             ]
-            group.create_task(self._stop_in_time(workers), name=f"{self.name}-shutdown")
+            try:
+                await self._ended(workers)
+            finally:
+                # Always in this order, which the group would leave to chance.
+                for worker in workers:
+                    worker.cancel()
 
     async def _work(self) -> None:
         while True:
@@ -170,7 +175,8 @@ class Controller:
             finally:
                 self.queue.done(key)
 
-    async def _stop_in_time(self, workers: list[asyncio.Task[None]]) -> None:
+    async def _ended(self, workers: list[asyncio.Task[None]]) -> None:
+        """Wait for the shutdown, and then for the workers as long as they are given."""
         await self.queue.wait_shut_down()
         _, late = await asyncio.wait(workers, timeout=self._stop_grace)
         if late:
@@ -181,17 +187,13 @@ class Controller:
                 self._stop_grace,
                 ", ".join(self.queue.processing) or "none",
             )
-        for worker in late:
-            worker.cancel()
 
     async def _process(self, key: str) -> None:
         with self._measured(key):
             try:
-                outcome = await self._reconcile(key)
+                result = self._succeeded(key, await self._reconcile(key))
             except Exception as error:  # every kind is logged, counted and retried
                 result = self._failed(key, error)
-            else:
-                result = self._succeeded(key, outcome)
         if self._metrics is not None:
             self._metrics.reconciles.labels(self.name, result.value).inc()
 

@@ -97,7 +97,7 @@ class EventRecorder:
         *,
         action: str = "Reconcile",
     ) -> None:
-        """Record that something happened to ``obj``. Never blocks, never raises.
+        """Record that something happened to ``obj``, and log it. Never blocks, never raises.
 
         ``reason`` and ``action`` are short CamelCase words, ``note`` is a sentence for people.
         """
@@ -110,6 +110,8 @@ class EventRecorder:
             self._correlator.recorded += 1
             self._correlator.dropped[Drop.ERROR] += 1
             return
+        level = logging.WARNING if what.type is EventKind.WARNING else logging.INFO
+        log.log(level, "%s %s: %s (%s)", resource.kind, obj.metadata.key, note, reason)
         if self._metrics is not None:
             self._metrics.recorded.labels(what.type.value).inc()
         self._wake.set()

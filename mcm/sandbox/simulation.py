@@ -24,6 +24,7 @@ from typing import final
 from prometheus_client import CollectorRegistry
 
 from mcm.api.crds import crd_manifests
+from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.client.client import Client
@@ -151,6 +152,9 @@ class Simulation:
         """A few lines on where the fleet stands, for a failing assertion."""
         lines = [f"at {self.clock.monotonic():.1f} s, machines: {dict(self.phases())}"]
         lines += [_line(m) for m in self.objects(MACHINES)]
+        for resource in (virtual_machine.VIRTUAL_MACHINES, NODES):
+            names = (name_of(o) for o in self.objects(resource))
+            lines.append(f"  {resource.plural}: {', '.join(sorted(names)) or 'none'}")
         return "\n".join(lines)
 
     def _client(self, user_agent: str) -> Client:
@@ -177,9 +181,14 @@ def phase_of(machine: JSONObject) -> str:
     return str(current.get("phase", "")) if isinstance(current, dict) else ""
 
 
+def name_of(obj: JSONObject) -> str:
+    """Return a stored object's name."""
+    meta = obj.get("metadata")
+    return str(meta.get("name")) if isinstance(meta, dict) else "?"
+
+
 def _line(machine: JSONObject) -> str:
-    meta, status = machine.get("metadata"), machine.get("status")
-    name = meta.get("name") if isinstance(meta, dict) else "?"
+    status = machine.get("status")
     operation = status.get("lastOperation") if isinstance(status, dict) else None
     text = operation.get("description") if isinstance(operation, dict) else ""
-    return f"  {name}: {phase_of(machine) or 'new'}  {text}"
+    return f"  {name_of(machine)}: {phase_of(machine) or 'new'}  {text}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar, final
@@ -91,8 +92,11 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, delay: float, *, priority: int = 0) -> None:
         """Add ``key`` in ``delay`` seconds; of several such calls the earliest deadline counts.
 
-        An :meth:`add` in between does not cancel it.
+        An :meth:`add` in between does not cancel it. Raises ValueError if ``delay`` is no number
+        or infinite.
         """
+        if not math.isfinite(delay):
+            raise ValueError(f"key {key!r} cannot be added after {delay} seconds")
         if delay <= 0:
             self.add(key, priority=priority)
             return

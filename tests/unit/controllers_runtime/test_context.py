@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime
 from typing import cast
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from mcm.clock import LoopClock
@@ -59,3 +60,5 @@ def test_metric_families_are_made_once_for_a_registry() -> None:
 
 def test_buckets_grow_by_their_factor() -> None:
     assert exponential_buckets(1, 10, 4) == (1, 10, 100, 1000)
+    with pytest.raises(ValueError):
+        exponential_buckets(1, 1, 4)

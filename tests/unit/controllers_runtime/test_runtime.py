@@ -241,6 +241,19 @@ async def test_an_unexpected_error_is_told_with_its_traceback_once(
     assert results(registry) == {"error": 5, "success": 2}
 
 
+@pytest.mark.parametrize("answer", [None, Outcome(after=float("nan"))])
+def test_a_nonsensical_outcome_is_an_error_and_kills_no_worker(answer: Outcome) -> None:
+    @virtual
+    async def scenario() -> None:
+        queue, script = new_queue(), Script(answer, DONE)
+        queue.add("a")
+        registry = await run_for(100, queue, script)
+        assert script.times == [0, 1]
+        assert results(registry) == {"error": 1, "success": 1}
+
+    scenario()
+
+
 @virtual
 async def test_an_error_of_one_key_disturbs_no_other() -> None:
     queue = new_queue()

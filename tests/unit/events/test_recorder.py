@@ -177,7 +177,7 @@ async def test_repeats_become_a_series() -> None:
 
 
 @virtual
-async def test_a_quiet_recorder_makes_no_request_and_no_timer() -> None:
+async def test_an_event_that_does_not_repeat_costs_one_request() -> None:
     api = EventApi()
     recorder = new_recorder(api)
     running = asyncio.create_task(recorder.run())

@@ -106,6 +106,24 @@ async def test_a_delay_of_nothing_is_an_add() -> None:
     assert len(queue) == 2 and queue.delayed == 0
 
 
+@pytest.mark.parametrize("delay", [float("nan"), float("inf"), float("-inf")])
+def test_a_delay_that_is_no_time_is_refused(delay: float) -> None:
+    queue = new_queue()
+    with pytest.raises(ValueError, match="cannot be added"):
+        queue.add_after("a", delay)
+    assert queue.delayed == 0
+
+
+@virtual
+async def test_done_of_a_key_that_was_not_handed_out_is_ignored() -> None:
+    queue = new_queue()
+    queue.add("a")
+    queue.done("a")
+    queue.done("b")
+    assert len(queue) == 1
+    assert await queue.get() == "a"
+
+
 def test_a_queue_may_be_filled_before_the_loop_runs() -> None:
     queue = WorkQueue[str]("q", clock=SystemClock())
     queue.add("now")
