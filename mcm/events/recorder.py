@@ -110,7 +110,7 @@ class EventRecorder:
             self._correlator.recorded += 1
             self._correlator.dropped[Drop.ERROR] += 1
             return
-        level = logging.WARNING if what.type is EventKind.WARNING else logging.INFO
+        level = logging.WARNING if what.type.value == "Warning" else logging.INFO
         log.log(level, "%s %s: %s (%s)", resource.kind, obj.metadata.key, note, reason)
         if self._metrics is not None:
             self._metrics.recorded.labels(what.type.value).inc()

@@ -88,7 +88,11 @@ def _spec_schema() -> JSONObject:
             properties[field.encode_name] = {"type": "string"}
         else:
             properties[field.encode_name] = _string_map()
-    properties["powerState"] = {"type": "string", "enum": [str(p) for p in PowerState]}
+    properties["powerState"] = {
+        "type": "string",
+        "enum": [str(p) for p in PowerState],
+        "default": PowerState.ON.value,
+    }
     return {"type": "object", "properties": properties}
 
 
