@@ -109,8 +109,8 @@ class ConnectionSpec:
 
 def check_urls(spec: ConnectionSpec) -> None:
     """Raise :class:`ConfigurationError` if server or proxy are no URLs we can use."""
-    if not _usable(spec.server):
-        raise ConfigurationError("the server must be a URL like https://host:6443")
+    if not _usable(spec.server) or "@" in urlsplit(spec.server).netloc:
+        raise ConfigurationError("the server must be a URL like https://host:6443, without a user")
     if spec.proxy and not _usable(spec.proxy):
         raise ConfigurationError("the proxy must be a URL like http://host:3128 (http or https)")
 

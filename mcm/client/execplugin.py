@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import final
+from typing import Any, final
 
 import msgspec
 
@@ -30,6 +30,7 @@ _OUTPUT_LIMIT = 1 << 20
 _COMPLAINT_LIMIT = 300
 _RENEWED_EARLY = 10.0
 _LEAST_HELD = 1.0
+_LAST_WAIT = 1.0
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -147,20 +148,39 @@ async def _run(spec: ExecPlugin, env: Mapping[str, str]) -> _Ending:
 
 async def _start(spec: ExecPlugin, env: Mapping[str, str]) -> asyncio.subprocess.Process:
     try:
-        return await asyncio.create_subprocess_exec(
-            spec.command,
-            *spec.args,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=env,
-            start_new_session=True,  # its own process group, so that its children die with it
+        return await _started(
+            asyncio.create_subprocess_exec(
+                spec.command,
+                *spec.args,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=env,
+                start_new_session=True,  # its own process group, so that its children die with it
+            )
         )
     except FileNotFoundError:
         hint = f": {spec.install_hint.strip()}" if spec.install_hint else ""
         raise _failure(spec, f"is not installed{hint}") from None
     except OSError as error:
         raise _failure(spec, f"cannot be run: {error.strerror}") from None
+
+
+async def _started(
+    creation: Coroutine[Any, Any, asyncio.subprocess.Process],
+) -> asyncio.subprocess.Process:
+    """Wait for a process to start, also when cancelled in the middle, and kill it then.
+
+    Left to itself, a cancelled start kills the plugin but not its children, and waits for as long
+    as they hold the other ends of the pipes.
+    """
+    starting = asyncio.ensure_future(creation)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _kill(await starting)
+        raise
 
 
 async def _finish(process: asyncio.subprocess.Process) -> _Ending:
@@ -190,7 +210,10 @@ async def _tail(stream: asyncio.StreamReader, limit: int) -> bytes:
 async def _kill(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    # The wait includes the pipes, and a child that left the group may hold them for very long.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_WAIT):
+            await process.wait()
 
 
 def _last_line(stderr: bytes) -> str:

@@ -16,6 +16,7 @@ from mcm.client.connection import ExecPlugin
 from mcm.client.credentials import Fetched, RenewingCredentials
 from mcm.client.errors import CredentialsError
 from mcm.client.execplugin import ExecSource, parse
+from mcm.clock import SystemClock
 
 V1 = "client.authentication.k8s.io/v1"
 SENTINEL = "s3ntinel-t0ken"
@@ -45,8 +46,17 @@ async def fetch(plugin: ExecPlugin, clock: Any) -> Fetched:
     return await ExecSource(plugin, clock=clock, environ=os.environ).fetch()
 
 
-def gone(pid: int) -> bool:
-    """Tell whether a process is dead (or dead and not yet buried by init)."""
+async def gone(pid: int) -> bool:
+    """Tell whether a process dies soon."""
+    for _ in range(200):
+        if dead(pid):
+            return True
+        await SystemClock().sleep(0.01)
+    return False
+
+
+def dead(pid: int) -> bool:
+    """Tell whether a process is no more, or only waits to be buried."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -79,27 +89,47 @@ async def test_the_plugin_gets_arguments_environment_and_exec_info(
     }
 
 
-async def test_a_hanging_plugin_is_killed_with_its_children(
-    script: Script, tmp_path: Path, hands: Any
-) -> None:
-    plugin = script(f"sleep 60 & echo $! > {tmp_path}/child; wait", timeout=0.15)
-    with pytest.raises(CredentialsError, match=r"did not finish within 0\.15 s"):
-        await fetch(plugin, hands)
-    assert gone(int((tmp_path / "child").read_text()))
+async def test_a_hanging_plugin_is_killed_after_its_time(script: Script, hands: Any) -> None:
+    with pytest.raises(CredentialsError, match=r"did not finish within 0\.1 s"):
+        await fetch(script("exec sleep 60", timeout=0.1), hands)
 
 
-async def test_a_plugin_nobody_waits_for_is_killed(
+async def test_a_plugin_nobody_waits_for_is_killed_with_its_children(
     script: Script, tmp_path: Path, hands: Any
 ) -> None:
-    ready = tmp_path / "child"
+    ready = tmp_path / "ready"
     os.mkfifo(ready)
-    plugin = script(f"echo $$ > {ready}; exec sleep 60")
+    plugin = script(f"sleep 60 & echo $$ $! > {ready}; wait")
     waiting = asyncio.ensure_future(fetch(plugin, hands))
-    pid = int(await asyncio.to_thread(ready.read_text))
+    pids = (await asyncio.to_thread(ready.read_text)).split()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert gone(pid)
+    assert len(pids) == 2
+    assert [await gone(int(pid)) for pid in pids] == [True, True]
+
+
+async def test_a_plugin_is_killed_with_its_children_even_while_it_is_being_started(
+    script: Script, tmp_path: Path, hands: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = tmp_path / "ready"
+    os.mkfifo(ready)
+    plugin = script(f"sleep 60 & echo $$ $! > {ready}; wait")
+    pids: list[str] = []
+    create = asyncio.create_subprocess_exec
+
+    async def slowly(*args: Any, **options: Any) -> asyncio.subprocess.Process:
+        process = await create(*args, **options)
+        pids.extend((await asyncio.to_thread(ready.read_text)).split())
+        waiting.cancel()
+        await SystemClock().sleep(0.01)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    waiting = asyncio.ensure_future(fetch(plugin, hands))
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [await gone(int(pid)) for pid in pids] == [True, True]
 
 
 async def test_a_flood_of_complaints_blocks_nothing(script: Script, hands: Any) -> None:

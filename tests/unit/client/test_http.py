@@ -141,6 +141,7 @@ async def test_an_explicit_proxy_is_used(serve: Any, connect: Connect) -> None:
         ("ftp://a", ""),
         ("https://", ""),
         ("https://a:b", ""),
+        ("https://user:pw@a", ""),
         ("https://a", "socks5://b"),
     ],
 )
@@ -326,7 +327,7 @@ async def test_a_silent_stream_is_a_dead_stream(serve: Any, connect: Connect) ->
     source = Stream()
     transport = connect(await serve(source))
     source.parts.put_nowait(b"x")
-    async with transport.stream(watch(read_timeout=0.05)) as response:
+    async with transport.stream(watch(read_timeout=0.15)) as response:
         assert await anext(response.chunks) == b"x"
         with pytest.raises(RequestTimeout, match="silent for too long"):
             await anext(response.chunks)
