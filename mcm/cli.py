@@ -126,11 +126,11 @@ def crds(provider: str) -> None:
     from mcm.api.crds import to_yaml
     from mcm.providers.simulated import virtual_machine
 
-    click.echo(to_yaml(), nl=False)
-    if provider == "simulated":
-        click.echo("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()), nl=False)
-    elif provider:
+    if provider not in ("", "simulated"):
         raise click.UsageError(f"--provider: {provider!r} needs no CRDs that are known here")
+    click.echo(to_yaml(), nl=False)
+    if provider:
+        click.echo("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()), nl=False)
 
 
 @main.command()

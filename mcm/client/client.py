@@ -343,7 +343,7 @@ class Client:
     def _note_retry(self, call: Call, error: KubeError, delay: float) -> None:
         if self._metrics is not None:
             self._metrics.retried(code_of(error), verb=call.verb, resource=call.resource)
-        logger.info(
+        logger.debug(
             "request will be repeated",
             extra={
                 "verb": call.verb,

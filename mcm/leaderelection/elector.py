@@ -15,7 +15,14 @@ from prometheus_client import CollectorRegistry
 
 from mcm.api.core import LEASES, Lease
 from mcm.api.meta import KubeObject, Resource
-from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mcm.client.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Invalid,
+    KubeError,
+    NotFound,
+)
 from mcm.clock import Clock
 from mcm.leaderelection.election import JITTER, Election, LeadershipLost, Timings, Write
 from mcm.leaderelection.metrics import ElectionMetrics
@@ -190,7 +197,8 @@ class LeaderElector:
         if write is not None:
             try:
                 await self._send(write)
-            except Conflict:
+            except (Conflict, NotFound, BadRequest, Invalid):
+                # Changed or deleted meanwhile (servers word the latter in several ways): look.
                 if self._metrics is not None:
                     self._metrics.slow_path.labels(self.name).inc()
             else:

@@ -72,6 +72,7 @@ class LeaseServer:
     leases: dict[str, Lease] = field(default_factory=dict)
     version: int = 0
     writes: list[tuple[float, Lease]] = field(default_factory=list)
+    absent_on_update: KubeError | None = None
     on_write: Callable[[Lease | None, Lease], None] = lambda before, after: None
 
     def get(self, name: str) -> Lease:
@@ -85,6 +86,8 @@ class LeaseServer:
         return self._store(None, lease)
 
     def update(self, name: str, lease: Lease) -> Lease:
+        if name not in self.leases and self.absent_on_update is not None:
+            raise self.absent_on_update
         before = self.get(name)
         if lease.metadata.resource_version != before.metadata.resource_version:
             raise Conflict(409, "Conflict")

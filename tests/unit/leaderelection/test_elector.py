@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mcm.api.core import Lease
+from mcm.client.errors import BadRequest, Conflict, NotFound
 from mcm.clock import LoopClock
 from mcm.leaderelection import LeaderElector, LeadershipLost, new_identity
 from mcm.sandbox.virtualtime import run_virtual
@@ -498,3 +499,16 @@ def test_identities_are_never_the_same_twice() -> None:
     first, second = new_identity("host"), new_identity("host")
     assert first.startswith("host_") and second.startswith("host_") and first != second
     assert "_" in new_identity()
+
+
+@virtual
+async def test_a_lease_deleted_under_its_leader_is_made_anew_whatever_the_server_calls_it() -> None:
+    server = LeaseServer()
+    running = await led_by(elector(LeaseLink(server)))
+    for refusal in (NotFound(404), BadRequest(400, "BadRequest"), Conflict(409, "Conflict")):
+        del server.leases["lease"]
+        server.absent_on_update = refusal
+        await CLOCK.sleep(5)
+        assert not running.done()
+        assert holder(server) == "me"
+    await cancel(running)
