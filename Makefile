@@ -1,7 +1,7 @@
 # Two commands do all the set-up on a fresh machine with Python >= 3.11:
 #   make start   runs mcm: against the kubeconfigs given, else on the embedded sandbox cluster
 #   make test    passes the tests
-# The rest: make check (style, types, layers, generated files), make lock (renew constraints.txt).
+# The rest: make check (style, types, layers, generated files), make format, make generate, make lock.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 export CONTROL_KUBECONFIG TARGET_KUBECONFIG
 
 .DEFAULT_GOAL := help
-.PHONY: help start test check format lock crds clean
+.PHONY: help start test check format lock generate clean
 
 help:
 	@sed -n '1,4s/^# \{0,1\}//p' Makefile
@@ -31,8 +31,8 @@ format: $(VENV)/.development
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-crds: $(VENV)/.runtime
-	$(BIN)/mcm crds > charts/mcm/crds/machine.sapcloud.io.yaml
+generate: $(VENV)/.development
+	$(BIN)/python tests/generated_files.py --write
 
 lock: $(VENV)/.development
 	{ echo "# Exact versions that the tests pass with; renewed by 'make lock'."; \

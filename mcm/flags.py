@@ -136,7 +136,7 @@ _SETTINGS_HELP = {
         "Keep the autoscaler off nodes during a rollout.",
 }  # fmt: skip
 
-_WITHOUT_EFFECT = (
+WITHOUT_EFFECT = (
     "cloud-provider",
     "contention-profiling",
     "controller-start-interval",
@@ -151,7 +151,7 @@ _WITHOUT_EFFECT = (
 
 def manager_flags(function: F) -> F:
     """Decorate a command with all flags of ``mcm run``; :func:`options_from` reads them back."""
-    for name in reversed(_WITHOUT_EFFECT):
+    for name in reversed(WITHOUT_EFFECT):
         function = click.option(
             f"--{name}", is_flag=False, flag_value="true", default="", hidden=True
         )(function)
