@@ -29,18 +29,12 @@ class Connections:
 def connect(options: Options, clock: Clock) -> Connections:
     """Load what the flags name. Raises ConfigurationError, its text naming flag and file."""
     if options.shares_cluster:
-        shared = HTTPTransport(
-            _load(options.target_kubeconfig, "--target-kubeconfig"), clock=clock
-        )
+        shared = HTTPTransport(_load(options.target_kubeconfig, "--target-kubeconfig"), clock=clock)
         return Connections(shared, shared)
-    control = HTTPTransport(
-        _load(options.control_kubeconfig, "--control-kubeconfig"), clock=clock
-    )
+    control = HTTPTransport(_load(options.control_kubeconfig, "--control-kubeconfig"), clock=clock)
     if not options.has_target:
         return Connections(control, None)
-    target = HTTPTransport(
-        _load(options.target_kubeconfig, "--target-kubeconfig"), clock=clock
-    )
+    target = HTTPTransport(_load(options.target_kubeconfig, "--target-kubeconfig"), clock=clock)
     return Connections(control, target)
 
 

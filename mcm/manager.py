@@ -255,6 +255,7 @@ class Manager:
         await asyncio.gather(*(f.wait_synced() for f in self._factories()))
         logger.info("leading: %d controllers", len(self._controllers))
         recorder = asyncio.create_task(self._events.run())
+        services = [recorder, *self._simulated_cloud()]
         workers = {asyncio.create_task(c.run()): c for c in self._controllers}
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
@@ -266,7 +267,21 @@ class Manager:
                 controller.queue.shut_down()
             await asyncio.wait(workers, timeout=_FINISH_IN_FLIGHT)
             await _cancel(*workers)
-            await _cancel(recorder)
+            await _cancel(*services)
+
+    def _simulated_cloud(self) -> Iterator[asyncio.Task[None]]:
+        if not self._options.simulate_cloud or self._target is None:
+            return
+        from mcm.providers.simulated.cloud import SimulatedCloud
+
+        cloud = SimulatedCloud(
+            self._control,
+            self._target,
+            namespace=self._options.namespace,
+            clock=self._clock,
+            randomness=self._random,
+        )
+        yield asyncio.create_task(cloud.run())
 
 
 def _within(

@@ -1,7 +1,7 @@
 """Files that are made from the code: the CRDs of the chart, the table of flags.
 
-``make check`` compares them with what the code makes, ``make generate`` writes them. Also checks that
-the constraints are exact pins without addresses.
+``make check`` compares them with what the code makes, ``make generate`` writes them. Also checks
+that the constraints are exact pins without addresses.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 _FLAGS_HEAD = """\
 # Flags of `mcm run`
 
-Made by `make generate` from the code. Names, meanings and defaults are those of the Go original's two
-processes, which this one process replaces. Flags may be written with underscores. Durations are Go's
-(`90s`, `1h30m`); a boolean flag alone means true, `--flag=false` switches it off.
+Made by `make generate` from the code. Names, meanings and defaults are those of the Go original's
+two processes, which this one process replaces. Flags may be written with underscores. Durations
+are Go's (`90s`, `1h30m`); a boolean flag alone means true, `--flag=false` switches it off.
 
 | flag | default | meaning |
 |---|---|---|
@@ -33,8 +33,8 @@ _FLAGS_TAIL = """
 
 - One process does the work of both: `--concurrent-syncs` (default 10) is for the set controllers,
   `--machine-concurrent-syncs` (default 50) for the machine controllers; it holds both leases.
-- `--kube-api-qps` is 0, no limit: the API server's priority and fairness rules apply, and `Retry-After` is
-  obeyed. `--max-in-flight` bounds the concurrency instead.
+- `--kube-api-qps` is 0, no limit: the API server's priority and fairness rules apply, and
+  `Retry-After` is obeyed. `--max-in-flight` bounds the concurrency instead.
 - Accepted without effect, as nothing depends on them: {ignored}.
 """
 

@@ -1,0 +1,55 @@
+"""The HTTP endpoints over a real loopback socket."""
+
+from __future__ import annotations
+
+import socket
+
+import aiohttp
+import pytest
+
+from mcm import server
+from mcm.client.errors import ConfigurationError
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def fetch(port: int, path: str) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}{path}") as response,
+    ):
+        return response.status, await response.text()
+
+
+async def test_probes_say_what_is_wrong_by_name() -> None:
+    problems: dict[str, str] = {}
+    app = server.build_app(alive=dict, ready=lambda: problems, configuration={"port": 1})
+    port = free_port()
+    async with server.serve(app, address="127.0.0.1", port=port):
+        assert await fetch(port, "/healthz") == (200, "OK")
+        assert await fetch(port, "/readyz") == (200, "OK")
+        problems["control/machines"] = "the server has been silent for 200 s"
+        status, text = await fetch(port, "/readyz")
+        assert (status, text) == (
+            500,
+            "Not ready\ncontrol/machines: the server has been silent for 200 s\n",
+        )
+        assert await fetch(port, "/configz") == (200, '{\n  "port": 1\n}')
+        status, text = await fetch(port, "/metrics")
+        assert status == 200 and "python_info" in text
+
+
+async def test_a_port_in_use_is_named_with_its_flag() -> None:
+    app = server.build_app(alive=dict, ready=dict, configuration={})
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=rf"--port: 127.0.0.1:{port} is in use"):
+            async with server.serve(app, address="127.0.0.1", port=port):
+                raise AssertionError("it cannot have been had")
