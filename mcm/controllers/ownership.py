@@ -89,17 +89,14 @@ def claims_of(
 ) -> Claims[T]:
     """Sort ``children`` (controlled by ``owner``) and ``orphans`` (controlled by none).
 
-    While the owner is being deleted, only what it both controls and selects is its own; without a
-    usable selector, all that it controls.
+    An owner that is being deleted, or has no selector, keeps all that it controls: the garbage
+    collector would take it along in any case.
     """
     mine = [child for child in children if is_controlled_by(child.metadata, owner.uid)]
-    if selector is None:
+    if selector is None or owner.deletion_timestamp is not None:
         return Claims(tuple(mine))
-    kept = tuple(child for child in mine if matches(selector, child.metadata.labels))
-    if owner.deletion_timestamp is not None:
-        return Claims(kept)
     return Claims(
-        kept,
+        tuple(c for c in mine if matches(selector, c.metadata.labels)),
         adopt=tuple(o for o in orphans if _adoptable(o.metadata, selector)),
         release=tuple(c for c in mine if not matches(selector, c.metadata.labels)),
     )

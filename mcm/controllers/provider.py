@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 CALL_LIMIT = 900.0
 """Seconds after which a call is given up: longer than any cloud takes, shorter than for ever."""
 
+_LONGEST_TEXT = 2048
+"""Characters of an error that are shown: it ends up in the machine's status."""
+
 R = TypeVar("R")
 
 
@@ -43,12 +46,9 @@ class ProviderFailed(Exception):
     ``error`` is None if nothing is known of it but its text; ``text`` is what users are shown.
     """
 
-    expected = True
-    """To the controller runtime: no traceback is needed."""
-
     def __init__(self, error: DriverError | None, text: str) -> None:
         self.error = error
-        self.text = text
+        self.text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
         super().__init__(error, text)
 
     def __str__(self) -> str:
@@ -57,6 +57,10 @@ class ProviderFailed(Exception):
     @property
     def code(self) -> Code:
         return self.error.code if self.error else Code.UNKNOWN
+
+    def as_driver_error(self) -> DriverError:
+        """The same, for the controller runtime to log and back off."""
+        return self.error or DriverError(Code.UNKNOWN, self.text)
 
 
 @final

@@ -124,11 +124,13 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
         reported=machine_set.status.replicas,
         elect=sum(priority_of(m) < int(PRIORITY_DEFAULT) for m in staying),
         preserved=sum(is_failed(m) and is_preserved(m, now) for m in staying),
-        desired=_number(annotations.get(ANNOTATION_DESIRED_REPLICAS)),
-        most=_number(annotations.get(ANNOTATION_MAX_REPLICAS)),
+        desired=_number(annotations, ANNOTATION_DESIRED_REPLICAS),
+        most=_number(annotations, ANNOTATION_MAX_REPLICAS),
         deleted=machine_set.metadata.deletion_timestamp is not None,
     )
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 12 else None
+def _number(annotations: Mapping[str, str], key: str) -> int | None:
+    """Read a count from an annotation; None if it is absent or no number."""
+    text = annotations.get(key, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
+from mcm.controllers.deployment import scaling
 from mcm.controllers.deployment.fleet import Fleet, Targets
+from mcm.controllers.deployment.limits import Limits
 
 
 @final
@@ -17,7 +19,7 @@ class RecreateStep:
     create: int | None = None
 
 
-def plan(fleet: Fleet, desired: int) -> RecreateStep:
+def plan(fleet: Fleet, limits: Limits) -> RecreateStep:
     """Return the next step; an empty one if machines are still leaving, or all is done."""
     to_empty = {s.uid: 0 for s in fleet.old if s.replicas > 0}
     if to_empty:
@@ -25,7 +27,5 @@ def plan(fleet: Fleet, desired: int) -> RecreateStep:
     if any(s.machines or s.reported for s in (*fleet.old, *fleet.deleted)):
         return RecreateStep()
     if fleet.new is None:
-        return RecreateStep(create=desired)
-    if fleet.new.replicas != desired:
-        return RecreateStep({fleet.new.uid: desired})
-    return RecreateStep()
+        return RecreateStep(create=limits.desired)
+    return RecreateStep(scaling.plan(fleet, limits))

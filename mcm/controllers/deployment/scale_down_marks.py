@@ -48,8 +48,8 @@ def plan(
         for name, time in _entries(text, when_unsaid)
         if (machine := find(name)) is not None and _is_to_go(machine)
     }
-    listed = ",".join(f"{name}~{time}" for name, (_, time) in pending.items())
-    kept: JSONObject = {ANNOTATION_TRIGGER_DELETION: listed or None}
+    listed = ",".join(f"{name}~{time}" for name, (_, time) in pending.items()) or None
+    kept: JSONObject = {ANNOTATION_TRIGGER_DELETION: listed}
     changes = ((machine, _mark(machine, time)) for machine, time in pending.values())
     return Marks(
         machines=tuple((machine, change) for machine, change in changes if change),

@@ -1,9 +1,9 @@
 """What a change of ``spec.replicas`` means for each set.
 
-A set remembers, in annotations, the replicas its deployment wanted when it was last scaled: a set
-in use whose memory differs from the spec has a change before it. With one set in use, that set gets
-the new size. In the middle of an update, growth goes to the new set, and a reduction is shared in
-proportion to the sets' sizes, after the machines that were chosen to go first.
+Sets remember, in annotations, the replicas their deployment wanted when they were last scaled: a
+set in use whose memory differs from the spec has a change before it. With one set in use, that set
+gets the new size. In the middle of an update, growth goes to the new set, and a reduction is shared
+in proportion to the sets' sizes, after the machines that were chosen to go first.
 """
 
 from __future__ import annotations
@@ -20,11 +20,7 @@ def is_due(fleet: Fleet, limits: Limits) -> bool:
 
     Without a new set it counts as unchanged: the update, which comes first, sizes that one.
     """
-    if fleet.new is None:
-        return False
-    if not fleet.active:
-        return fleet.new.desired not in (None, limits.desired)
-    return remembers_otherwise(fleet, limits)
+    return fleet.new is not None and remembers_otherwise(fleet, limits)
 
 
 def remembers_otherwise(fleet: Fleet, limits: Limits) -> bool:
@@ -33,14 +29,16 @@ def remembers_otherwise(fleet: Fleet, limits: Limits) -> bool:
 
 
 def asked_for(fleet: Fleet, limits: Limits) -> int:
-    """How many more machines are wanted than when the set that will grow was last scaled."""
-    grows = _growing(fleet)
-    if grows is None:
-        return 0
-    if len(fleet.active) > 1:
-        return 0 if grows.most is None else max(0, limits.most - grows.most)
-    before = grows.replicas if grows.desired is None else grows.desired
-    return max(0, limits.desired - before)
+    """How many more machines are wanted than when the sets in use were last scaled.
+
+    From zero nothing counts as asked for: what others remember may be of long ago.
+    """
+    if len(fleet.active) == 1:
+        (only,) = fleet.active
+        before = only.replicas if only.desired is None else only.desired
+        return max(0, limits.desired - before)
+    known = [s.most for s in fleet.active if s.most is not None]
+    return max(0, limits.most - max(known, default=limits.most))
 
 
 def plan(fleet: Fleet, limits: Limits) -> Targets:

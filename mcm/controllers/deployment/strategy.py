@@ -31,7 +31,7 @@ def decide(fleet: Fleet, limits: Limits, strategy: str, *, paused: bool) -> Deci
     if strategy == STRATEGY_IN_PLACE_UPDATE and not paused:
         return _without_update(fleet, limits)
     if strategy == STRATEGY_RECREATE and not paused:
-        step = recreate.plan(fleet, limits.desired)
+        step = recreate.plan(fleet, limits)
         return Decision(step.targets, create=step.create, rolling=True)
     if paused or scaling.is_due(fleet, limits):
         return _scale(fleet, limits)

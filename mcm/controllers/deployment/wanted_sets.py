@@ -39,7 +39,7 @@ def without_mark(machine_set: MachineSet) -> MachineSet:
 
 
 def _sized(present: MachineSet, world: World, decision: Decision) -> MachineSet:
-    """A set in use, or about to leave use, remembers for what it was scaled."""
+    """Give a set its size. One in use, or about to leave use, remembers for what it was scaled."""
     replicas = decision.targets.get(present.metadata.uid, present.spec.replicas)
     if replicas == 0 and present.spec.replicas == 0:
         return present

@@ -86,20 +86,12 @@ def conditions_differ(old: Sequence[NodeCondition], new: Sequence[NodeCondition]
 
 def describe(conditions: Sequence[NodeCondition]) -> str:
     """Write conditions for people: type, status, reason and message."""
-    return "; ".join(
-        f"{c.type}={c.status}" + (f" ({c.reason}: {c.message})" if c.reason or c.message else "")
-        for c in sorted(conditions, key=lambda c: c.type)
-    )
+    return "; ".join(_words(c) for c in sorted(conditions, key=lambda c: c.type))
 
 
-def trouble_since(
-    conditions: Sequence[NodeCondition], condition_type: str, *, good: str
-) -> datetime | None:
-    """Return since when a reported condition is not ``good``; None if it is, or is not there."""
-    for condition in conditions:
-        if condition.type == condition_type and condition.status != good:
-            return condition.last_transition_time
-    return None
+def _words(condition: NodeCondition) -> str:
+    why = ": ".join(text for text in (condition.reason, condition.message) if text)
+    return f"{condition.type}={condition.status}" + (f" ({why})" if why else "")
 
 
 def _is_trouble(condition: NodeCondition, listed: frozenset[str]) -> bool:

@@ -41,11 +41,14 @@ def node_patch(
     template = machine.spec.node_template or NodeTemplateSpec()
     applied = _last_applied(node)
     labels = _difference(node.metadata.labels, *_labels(applied), *_labels(template))
+    labels.pop(LABEL_NODE_MACHINE_NAME, None)  # ours, whatever a template says
     if node.metadata.labels.get(LABEL_NODE_MACHINE_NAME) != machine.metadata.name:
         labels[LABEL_NODE_MACHINE_NAME] = machine.metadata.name
     annotations = _difference(
         node.metadata.annotations, *_annotations(applied), *_annotations(template)
     )
+    for record in (ANNOTATION_LAST_APPLIED_ALT, ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY):
+        annotations.pop(record, None)
     if not _same_template(applied, template):
         annotations[ANNOTATION_LAST_APPLIED_ALT] = encode_template(template)
     annotations.update(_capacity_record(node, machine_class))

@@ -110,6 +110,11 @@ class Ports:
     def credentials(self, machine_class: MachineClass) -> Credentials:
         return collect(machine_class, self.secrets.get)
 
+    def latest(self, machine: Machine) -> Machine:
+        """Return what the store knows of this very machine, if it is still there."""
+        known = self.machines.get(machine.metadata.key)
+        return known if known and known.metadata.uid == machine.metadata.uid else machine
+
     def tell(self, machine: Machine, kind: EventType, reason: str, note: str) -> None:
         """Record a Kubernetes Event on the machine."""
         self.events.event(MACHINES, machine, kind, reason, note)

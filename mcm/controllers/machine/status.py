@@ -19,7 +19,7 @@ REPETITION_WINDOW = timedelta(minutes=30)
 """A failure that keeps being the same is written once in this time."""
 
 _VARYING = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z-]*[0-9])[0-9a-z-]{12,}\b|[0-9]+",
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z-]{0,64}[0-9])[0-9a-z-]{12,128}|[0-9]+",
     re.IGNORECASE,
 )
 

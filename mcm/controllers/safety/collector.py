@@ -30,7 +30,8 @@ _SPREAD = 0.1
 class OrphanCollector:
     """Looks at one class a call; ``period`` seconds lie between two looks when all is well.
 
-    Raises :class:`ProviderFailed` when the provider cannot list: the runtime backs off.
+    Raises :class:`mcm.driver.errors.DriverError` when the provider cannot list: the runtime backs
+    off.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class OrphanCollector:
         except ProviderFailed as failure:
             if failure.error is not None and failure.code is Code.UNIMPLEMENTED:
                 return None
-            raise
+            raise failure.as_driver_error() from failure
 
     def _is_unclaimed(self, class_: MachineClass, vm: Vm) -> bool:
         namespace = class_.metadata.namespace

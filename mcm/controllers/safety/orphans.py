@@ -43,27 +43,22 @@ def is_claimed(vm: Vm, machine: Machine | None) -> bool:
 
 @final
 class Unclaimed:
-    """The unclaimed VMs of one class, and since when (monotonic seconds)."""
+    """The unclaimed VMs of one class, and when each comes of age (monotonic seconds)."""
 
     def __init__(self) -> None:
-        self._since: dict[str, float] = {}
+        self._due: dict[str, float] = {}
 
     def look(self, unclaimed: Collection[Vm], now: float) -> tuple[Vm, ...]:
         """Take what is unclaimed now; return what has been for the whole grace period."""
-        current = {vm.provider_id for vm in unclaimed}
-        self._since = {
-            **{id_: now for id_ in current if id_ not in self._since},
-            **{id_: since for id_, since in self._since.items() if id_ in current},
-        }
-        return tuple(vm for vm in unclaimed if now - self._since[vm.provider_id] >= GRACE)
+        self._due = {vm.provider_id: self._due.get(vm.provider_id, now + GRACE) for vm in unclaimed}
+        return tuple(vm for vm in unclaimed if self._due[vm.provider_id] <= now)
 
     def next_due(self, now: float) -> float | None:
         """Return the seconds until the next of those that are waiting comes of age."""
-        ages = [since + GRACE - now for since in self._since.values()]
-        return min((age for age in ages if age > 0), default=None)
+        return min((due - now for due in self._due.values() if due > now), default=None)
 
     def forget(self, vm: Vm) -> None:
-        self._since.pop(vm.provider_id, None)
+        self._due.pop(vm.provider_id, None)
 
 
 def vms_in(listed: Mapping[str, str]) -> Iterator[Vm]:

@@ -27,6 +27,7 @@ from mcm.api.meta import LabelSelector, ObjectMeta
 from mcm.api.names import ANNOTATION_PRIORITY
 from mcm.controllers.deployment.limits import Limits, limits_of
 from mcm.controllers.deployment.new_set import memory_of
+from mcm.controllers.deployment.scaling import asked_for
 from mcm.controllers.deployment.strategy import Decision
 from mcm.controllers.deployment.wanted_sets import wanted_sets
 from mcm.controllers.deployment.world import World
@@ -67,7 +68,6 @@ class FleetModel:
         self.machines: dict[str, Machine] = {}
         self.failures: set[str] = set()
         self.over = 0
-        self._asked = False
         self._clock = 0
 
     # ---- looking -------------------------------------------------------------------------------
@@ -110,7 +110,6 @@ class FleetModel:
     def deployment_acts(self) -> Decision:
         """One pass of the deployment's controller over the sets."""
         self._clock += 1
-        self._asked = False
         world = self.world()
         decision = world.decision(self.now)
         if decision.create is not None:
@@ -158,7 +157,6 @@ class FleetModel:
         before = self.limits.most
         self._change(replicas=replicas)
         self.over += max(0, before - self.limits.most)
-        self._asked = True
 
     def user_updates(self, version: int) -> None:
         self._change(template=template(version))
@@ -175,12 +173,12 @@ class FleetModel:
     def settle_excess(self) -> None:
         """What was over the limit, and can be no more, is not over it any more.
 
-        What a user asked for and nobody has heard of yet is still to be granted on top of it.
+        What a user asked for and was not granted yet may still come on top of it.
         """
-        if self._asked:
+        fleet = self.world().fleet(self.now)
+        if asked_for(fleet, self.limits):
             return
-        potential = self.world().fleet(self.now).potential()
-        excess = potential - self.leaving_failures - self.limits.most
+        excess = fleet.potential() - self.leaving_failures - self.limits.most
         self.over = min(self.over, max(0, excess))
 
     # ---- inside --------------------------------------------------------------------------------

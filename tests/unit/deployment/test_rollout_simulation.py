@@ -42,13 +42,14 @@ def _move(model: FleetModel, kind: int, number: int) -> None:
         _pick(model, model.machine_moves, list(model.machines), number)
 
 
-def _interfere(model: FleetModel, kind: int, number: int) -> None:
-    """Users, in the middle of everything."""
+def _interfere(model: FleetModel, kind: int, number: int, *, choosing: bool = False) -> None:
+    """Users, in the middle of everything. One who is ``choosing`` says which machine goes first,
+    which may well be one that serves."""
     if kind < 40:
         model.user_scales(number % 10)
     elif kind < 70:
         model.user_updates(number % 3)  # forward, or back to a template that has a set
-    elif kind < 85:
+    elif kind < 85 or not choosing:
         model.user_pauses(paused=bool(number % 2))
     else:
         _pick(model, model.user_prefers, list(model.machines), number)
@@ -116,7 +117,7 @@ def test_failing_machines_neither_multiply_the_fleet_nor_stop_it_for_good(
         elif which < 120:
             _pick(model, model.machine_breaks, list(model.machines), number)
         else:
-            _interfere(model, kind, number)
+            _interfere(model, kind, number, choosing=True)
         _check_count(model)
     model.user_pauses(paused=False)
     model.finish()

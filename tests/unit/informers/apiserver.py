@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -16,6 +16,7 @@ from mcm.api.machine import MACHINES, Machine
 from mcm.api.meta import KubeObject, Resource
 from mcm.client.client import ListPage
 from mcm.client.errors import (
+    ApiError,
     Cause,
     ConnectionRefused,
     Gone,
@@ -107,6 +108,9 @@ class ApiServer:
     seen: list[Seen] = field(default_factory=list)
     objects: dict[str, JSON] = field(default_factory=dict)
     open_streams: int = 0
+    impatient: int = 0
+    """Requests that came before the Retry-After of a refusal was over."""
+    on_watch: Callable[[str], None] = lambda version: None
 
     def __post_init__(self) -> None:
         self._history: list[tuple[int, bytes]] = []
@@ -114,6 +118,7 @@ class ApiServer:
         self._uids = 0
         self._snapshots: dict[str, tuple[int, list[JSON]]] = {}
         self._news = asyncio.Event()
+        self._refused_until = 0.0
 
     # ---- content -------------------------------------------------------------------------------
 
@@ -149,9 +154,8 @@ class ApiServer:
         return {f"{NAMESPACE}/{name}": self.machine(name) for name in self.objects}
 
     def compact(self) -> None:
-        """Forget all history: watches must start at the present version."""
+        """Forget all history: watches must start at the present version. Open ones go on."""
         self._compacted = self.version
-        self._history.clear()
         self._snapshots.clear()
 
     def rewind(self, version: int) -> None:
@@ -217,6 +221,7 @@ class ApiServer:
     ) -> AsyncIterator[StreamResponse]:
         assert read_timeout is not None and allow_bookmarks
         self._see("watch", resource_version, streamed=send_initial_events)
+        self.on_watch(resource_version)
         await asyncio.sleep(0.001)  # noqa: TID251 - the virtual network's latency
         fault = self._break(self.watch_faults)
         if send_initial_events and not self.streams_lists:
@@ -240,13 +245,21 @@ class ApiServer:
         return Invalid(422, "Invalid", "sendInitialEvents is forbidden for watch")
 
     def _see(self, verb: str, version: str, **more: Any) -> None:
-        self.seen.append(Seen(asyncio.get_running_loop().time(), verb, version, **more))
+        now = asyncio.get_running_loop().time()
+        self.impatient += now < self._refused_until - 1e-6  # a loop's timers round
+        self.seen.append(Seen(now, verb, version, **more))
+
+    def _refuse(self, seconds: float) -> None:
+        self._refused_until = asyncio.get_running_loop().time() + seconds
 
     def _break(self, faults: deque[Any]) -> Fault | None:
         if self.down:
             raise ConnectionRefused("connection refused")
         fault = faults.popleft() if faults else None
         if isinstance(fault, Exception):
+            # To ask for another version than one that is too new is not impatient.
+            if isinstance(fault, ApiError) and not isinstance(fault, TooLargeResourceVersion):
+                self._refuse(fault.retry_after or 0.0)
             raise fault
         return cast("Fault | None", fault)
 
@@ -263,22 +276,23 @@ class ApiServer:
         position = start
         if streamed or not start:
             position = self.version
-            yield b"".join(_line("ADDED", obj) for obj in self.objects.values())
-            if streamed:
-                yield self._bookmark(ends_list=True)
+            lines = b"".join(_line("ADDED", obj) for obj in self.objects.values())
+            yield lines + self._bookmark(ends_list=True) if streamed else lines
         while True:
             news = self._news
-            yield b"".join(line for version, line in self._history if version > position)
+            lines = b"".join(line for version, line in self._history if version > position)
             position = self.version
+            yield lines
             if loop.time() >= ends_at or self.down:
                 break
             try:
                 async with asyncio.timeout_at(min(ends_at, bookmark_at)):
                     await news.wait()
             except TimeoutError:
-                if self.bookmarks and loop.time() >= bookmark_at:
+                if loop.time() >= bookmark_at:
                     bookmark_at += BOOKMARK_PERIOD
-                    yield self._bookmark()
+                    if self.bookmarks:
+                        yield self._bookmark()
         if fault:
             async for line in self._broken(fault):
                 yield line
@@ -298,6 +312,7 @@ class ApiServer:
             case Break.ERROR_500:
                 yield _line("ERROR", status(500, "InternalError"))
             case Break.ERROR_429:
+                self._refuse(7.0)
                 yield _line("ERROR", status(429, "TooManyRequests", retry_after=7))
             case Break.TOO_LARGE:
                 yield _line("ERROR", status(504, "Timeout", causes=["ResourceVersionTooLarge"]))

@@ -15,6 +15,7 @@ import msgspec
 from mcm.api.machine import MACHINES, Machine
 from mcm.clock import LoopClock
 from mcm.informers import Change, Informer, ReflectorOptions
+from mcm.informers.versions import newer
 from mcm.sandbox.virtualtime import run_virtual
 from tests.unit.informers.apiserver import NAMESPACE, ApiServer
 
@@ -27,12 +28,17 @@ def unversioned(machine: Machine) -> Machine:
     return msgspec.structs.replace(machine, metadata=meta)
 
 
+def version_of(machine: Machine) -> str:
+    return machine.metadata.resource_version
+
+
 @dataclass
 class Replay:
     """Plays the changes back, and objects to any that does not continue what was told before."""
 
     told: dict[str, Machine] = field(default_factory=dict)
     changes: list[Change[Machine]] = field(default_factory=list)
+    may_rewind: bool = False
 
     def __call__(self, change: Change[Machine]) -> None:
         self.changes.append(change)
@@ -41,6 +47,8 @@ class Replay:
         assert (change.old is None) == (before is None)
         if change.old is not None and before is not None:
             assert unversioned(change.old) == unversioned(before)
+            if change.new is not None and not self.may_rewind:
+                assert not newer(version_of(before), version_of(change.new))
         if change.new is None:
             del self.told[key]
         else:
@@ -84,6 +92,11 @@ async def mirroring(
     )
     replay = Replay()
     informer.add_handler(replay)
+
+    def within_what_the_store_has(version: str) -> None:
+        assert not newer(version, informer.store.resource_version)
+
+    server.on_watch = within_what_the_store_has
     task = asyncio.create_task(informer.run())
     try:
         yield Mirror(server, informer, replay, clock, task)

@@ -286,6 +286,7 @@ def test_a_server_that_is_down_is_asked_with_growing_pauses() -> None:
 def test_a_restored_server_is_believed_although_its_versions_are_lower() -> None:
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(1)
+        mirror.replay.may_rewind = True
         mirror.server.rewind(50)
         mirror.server.objects.pop("b")
         mirror.server.down = True

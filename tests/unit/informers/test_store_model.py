@@ -3,7 +3,7 @@ anywhere between what the watch has told and the present."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from tests.unit.informers.mirror import Replay
 
 NAMES = st.sampled_from(["a", "b"])
 PHASES = st.sampled_from(["", "Pending", "Running", "Failed"])
-INDEXES = {
+INDEXES: Mapping[str, Callable[[Machine], Iterable[str]]] = {
     "phase": lambda m: (m.phase,) if m.phase else (),
     "letters": lambda m: m.phase.lower(),
     "name": lambda m: (m.metadata.name, m.metadata.namespace),

@@ -123,7 +123,7 @@ def test_an_object_needs_a_name(api: Workbench) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"kind": "Secret"}, "does not match the expected kind"),
+        ({"kind": "Secret"}, "cannot be handled as a ConfigMap"),
         ({"apiVersion": "apps/v1"}, "does not match the expected API version"),
         ({"metadata": {"name": "a", "namespace": "other"}}, "namespace"),
         ({"metadata": "text"}, "metadata must be an object"),
@@ -142,7 +142,20 @@ def test_what_cannot_be_meant_is_a_bad_request(
     assert words in answer.body["message"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b'"text"', b"{a: [}"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"5",
+        b'"text"',
+        b"{a: [}",
+        b"? 1\n: 2",
+        b"a: 99999999999999999999",
+        b"\xff",
+    ],
+)
 def test_a_body_that_is_no_object_is_a_bad_request(api: Workbench, body: bytes) -> None:
     assert api.send("POST", CONFIG_MAPS, body).status == 400
 
@@ -184,7 +197,7 @@ def test_every_wrong_metadata_field_is_named(api: Workbench) -> None:
         "metadata.labels",
         "metadata.labels",
         "metadata.finalizers",
-        "metadata.ownerReferences[1].uid",
+        "metadata.ownerReferences.uid",
         "metadata.ownerReferences",
     ]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcm.api.crds import crd_manifests
 from mcm.sandbox.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,
@@ -68,8 +69,9 @@ def test_a_definition_that_cannot_be_served_is_invalid(
     assert api.send("GET", WIDGETS).status == 404
 
 
-def test_a_definition_without_a_spec_is_a_bad_request(api: Workbench) -> None:
-    assert api.send("POST", DEFINITIONS, {"metadata": {"name": "a.b"}}).status == 400
+def test_a_definition_needs_a_spec(api: Workbench) -> None:
+    assert api.send("POST", DEFINITIONS, {"metadata": {"name": "a.b"}}).status == 422
+    assert api.send("POST", DEFINITIONS, {"metadata": {"name": "a.b"}, "spec": 1}).status == 400
 
 
 @pytest.mark.parametrize("change", [{"scope": "Cluster"}, {"group": "x.example"}])
@@ -166,7 +168,10 @@ def test_an_unknown_field_is_dropped_warned_of_or_refused(
     if status == 201:
         assert "shape" not in answer.body["spec"]
     else:
-        assert answer.body["message"] == 'strict decoding error: unknown field "spec.shape"'
+        assert answer.body["message"] == (
+            'Widget in version "v1" cannot be handled as a Widget: '
+            'strict decoding error: unknown field "spec.shape"'
+        )
 
 
 def test_an_unknown_field_at_the_top_is_dropped_too(toys: Workbench) -> None:
@@ -178,8 +183,24 @@ def test_an_unknown_field_at_the_top_is_dropped_too(toys: Workbench) -> None:
     assert "extra" in answer.headers["warning"]
 
 
-def test_an_unknown_validation_is_a_bad_request(toys: Workbench) -> None:
-    assert toys.send("POST", WIDGETS, widget("w"), fieldValidation="Maybe").status == 400
+def test_an_unknown_validation_is_invalid(toys: Workbench) -> None:
+    answer = toys.send("POST", WIDGETS, widget("w"), fieldValidation="Maybe")
+    assert answer.status == 422
+    assert answer.body["details"]["kind"] == "CreateOptions"
+
+
+def test_a_custom_object_must_say_what_it_is(toys: Workbench) -> None:
+    for field in ("kind", "apiVersion"):
+        obj = widget("w")
+        del obj[field]
+        answer = toys.send("POST", WIDGETS, obj)
+        assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+        assert "is missing" in answer.body["message"]
+    answer = toys.send("POST", WIDGETS, {**widget("w"), "kind": "Gadget"})
+    assert (answer.status, answer.body["details"]["causes"][0]["field"]) == (422, "kind")
+    assert (
+        toys.send("POST", WIDGETS, {**widget("w"), "apiVersion": "toys.example/v2"}).status == 400
+    )
 
 
 def test_a_status_is_checked_by_the_schema(toys: Workbench) -> None:
@@ -226,7 +247,10 @@ def test_a_definition_waits_for_objects_that_are_held(toys: Workbench) -> None:
     obj["metadata"]["finalizers"] = ["x/y"]
     toys.create(WIDGETS, obj)
     toys.create(WIDGETS, widget("v"))
+    assert "finalizers" not in toys.get(PATH)["metadata"]
     body = toys.delete(PATH)
+    assert "deletionGracePeriodSeconds" not in body["metadata"]
+    assert body["metadata"]["generation"] == 1
     assert {c["type"] for c in toys.get(PATH)["status"]["conditions"]} == {
         "NamesAccepted",
         "Established",
@@ -257,8 +281,6 @@ def test_watches_end_with_their_definition() -> None:
 
 
 def test_the_projects_own_definitions_are_accepted(api: Workbench) -> None:
-    from mcm.api.crds import crd_manifests
-
     for manifest in crd_manifests():
         assert api.send("POST", DEFINITIONS, manifest, media=JSON).status == 201
     assert api.get("/apis/machine.sapcloud.io/v1alpha1/machines")["items"] == []

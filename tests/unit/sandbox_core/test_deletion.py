@@ -158,7 +158,14 @@ def test_a_deletion_without_grace_removes_the_pod_and_answers_with_it(api: Workb
     api.delete(f"{PODS}/p")
     answer = api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
     assert (answer["kind"], answer["metadata"]["name"]) == ("Pod", "p")
+    assert answer["metadata"]["deletionGracePeriodSeconds"] == 0
     assert api.gone(f"{PODS}/p")
+
+
+def test_some_kinds_answer_with_the_object_that_is_gone(api: Workbench) -> None:
+    attachments = "/apis/storage.k8s.io/v1/volumeattachments"
+    body = api.create(attachments, {"metadata": {"name": "a"}})
+    assert api.delete(f"{attachments}/a") == body
 
 
 def test_a_pod_with_a_finalizer_outlives_its_grace(api: Workbench) -> None:
@@ -198,6 +205,7 @@ def test_a_collection_is_deleted_as_far_as_selected(api: Workbench) -> None:
     answer = api.delete(CONFIG_MAPS, labelSelector="x=1", resourceVersion="3")
     assert answer["kind"] == "ConfigMapList"
     assert [item["metadata"]["name"] for item in answer["items"]] == ["a", "b"]
+    assert not any("deletionTimestamp" in item["metadata"] for item in answer["items"])
     assert api.names(CONFIG_MAPS) == ["b", "c"]
     assert "deletionTimestamp" in api.get(f"{CONFIG_MAPS}/b")["metadata"]
 

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from mcm.client.errors import TooLargeResourceVersion, error_from_status
+from mcm.client.transport import Response
 from mcm.sandbox.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,
@@ -33,6 +37,18 @@ def test_a_list_has_its_kind_and_the_revision_it_is_of(api: Workbench) -> None:
     assert (body["kind"], body["apiVersion"]) == ("ConfigMapList", "v1")
     assert body["metadata"] == {"resourceVersion": str(api.server.store.revision)}
     assert api.names(CONFIG_MAPS) == ["c0", "c1"]
+
+
+def test_items_of_built_in_lists_do_not_repeat_the_kind(toys: Workbench) -> None:
+    obj = {"metadata": {"name": "a"}, "data": {"x": "y"}, "kind": "ConfigMap", "apiVersion": "v1"}
+    toys.create(CONFIG_MAPS, obj)
+    (item,) = toys.get(CONFIG_MAPS)["items"]
+    assert item.keys() == {"metadata", "data"}
+    (item,) = toys.delete(CONFIG_MAPS)["items"]
+    assert item.keys() == {"metadata", "data"}
+    toys.create(WIDGETS, widget("w"))
+    (item,) = toys.get(WIDGETS)["items"]
+    assert list(item)[:3] == ["apiVersion", "kind", "metadata"]
 
 
 def test_an_empty_list_has_items_all_the_same(api: Workbench) -> None:
@@ -231,6 +247,17 @@ def test_an_exact_list_of_a_compacted_version_is_gone(api: Workbench) -> None:
     assert (answer.status, answer.body["reason"]) == (410, "Expired")
 
 
+def test_a_lagging_replica_serves_lists_that_may_be_stale(api: Workbench) -> None:
+    fill(api, 3)
+    newest = str(api.server.store.revision)
+    api.server.settings.read_lag = 2
+    assert api.names(CONFIG_MAPS, resourceVersion="0") == ["c0"]
+    assert api.names(CONFIG_MAPS, resourceVersion=newest) == ["c0", "c1", "c2"]
+    assert api.names(CONFIG_MAPS) == ["c0", "c1", "c2"]
+    api.server.store.compact()
+    assert api.names(CONFIG_MAPS, resourceVersion="0") == ["c0", "c1", "c2"]
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -255,9 +282,6 @@ def test_a_future_version_is_waited_for_and_then_refused() -> None:
         assert answer.status == 504
         assert answer.headers["retry-after"] == "1"
         assert api.clock.monotonic() - loop_start == 3.0
-        from mcm.client.errors import TooLargeResourceVersion, error_from_status
-        from mcm.client.transport import Response
-
         assert isinstance(answer, Response)
         error = error_from_status(answer.status, answer.body)
         assert isinstance(error, TooLargeResourceVersion)
@@ -267,8 +291,6 @@ def test_a_future_version_is_waited_for_and_then_refused() -> None:
 
 
 def test_a_version_that_comes_while_waited_for_is_served() -> None:
-    import asyncio
-
     async def main() -> None:
         api = virtual_workbench()
         ahead = str(api.server.store.revision + 1)

@@ -40,7 +40,36 @@ def test_a_uid_in_a_merge_patch_is_a_precondition(api: Workbench) -> None:
     answer = api.send(
         "PATCH", f"{CONFIG_MAPS}/a", {"metadata": {"uid": "b"}, "data": {"x": "3"}}, media=MERGE
     )
-    assert (answer.status, answer.body["reason"]) == (409, "Conflict")
+    # Not a Conflict, as it is for a PUT.
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    assert answer.body["details"]["causes"][0]["field"] == "metadata.uid"
+    assert api.get(f"{CONFIG_MAPS}/a")["data"] == {"x": "2"}
+
+
+def test_a_version_is_looked_at_before_a_uid(api: Workbench) -> None:
+    api.create(CONFIG_MAPS, config_map("a"))
+    patch = {"metadata": {"uid": "b", "resourceVersion": "1"}, "data": {"x": "3"}}
+    assert api.send("PATCH", f"{CONFIG_MAPS}/a", patch, media=MERGE).status == 409
+
+
+def test_a_uid_guards_no_status_of_a_custom_object(toys: Workbench) -> None:
+    toys.create(WIDGETS, widget("w"))
+    patch: Document = {"metadata": {"uid": "other"}, "status": {"phase": "x"}}
+    assert toys.patch(f"{WIDGETS}/w/status", patch)["status"] == {"phase": "x"}
+    patch["metadata"]["resourceVersion"] = "1"
+    patch["status"]["phase"] = "y"
+    assert toys.send("PATCH", f"{WIDGETS}/w/status", patch, media=MERGE).status == 409
+    toys.create(PODS, pod("p"))
+    patch = {"metadata": {"uid": "other"}, "status": {"phase": "Running"}}
+    assert toys.send("PATCH", f"{PODS}/p/status", patch, media=MERGE).status == 422
+
+
+def test_an_apply_for_another_uid_is_invalid(api: Workbench) -> None:
+    api.create(CONFIG_MAPS, config_map("a"))
+    obj = config_map("a", x="y")
+    obj["metadata"]["uid"] = "b"
+    answer = api.send("PATCH", f"{CONFIG_MAPS}/a", obj, media=APPLY, fieldManager="me")
+    assert answer.status == 422
 
 
 def test_a_json_patch_is_applied_in_order(toys: Workbench) -> None:
@@ -100,11 +129,14 @@ def test_a_patch_of_nothing_is_not_found(api: Workbench) -> None:
 
 
 @pytest.mark.parametrize(
-    "patch", [{"kind": "Secret"}, {"apiVersion": "v2"}, {"metadata": {"name": "b"}}]
+    ("patch", "status"),
+    [({"kind": "Secret"}, 422), ({"apiVersion": "v2"}, 422), ({"metadata": {"name": "b"}}, 400)],
 )
-def test_a_patch_cannot_make_another_object_of_it(api: Workbench, patch: Document) -> None:
+def test_a_patch_cannot_make_another_object_of_it(
+    api: Workbench, patch: Document, status: int
+) -> None:
     api.create(CONFIG_MAPS, config_map("a"))
-    assert api.send("PATCH", f"{CONFIG_MAPS}/a", patch, media=MERGE).status == 400
+    assert api.send("PATCH", f"{CONFIG_MAPS}/a", patch, media=MERGE).status == status
 
 
 def test_a_patch_that_ends_a_finalizer_ends_the_object(api: Workbench) -> None:
@@ -182,6 +214,25 @@ def test_an_apply_must_say_what_it_applies(api: Workbench, change: Document) -> 
     body = config_map("a") | change
     answer = api.send("PATCH", f"{CONFIG_MAPS}/a", body, media=APPLY, fieldManager="me")
     assert answer.status == 400
+
+
+def test_an_apply_whose_lists_lack_their_keys_is_refused(api: Workbench) -> None:
+    body = pod("p", containers=[{"image": "i"}])
+    answer = api.send("PATCH", f"{PODS}/p", body, media=APPLY, fieldManager="me")
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+
+
+def test_a_status_of_nothing_cannot_be_applied(toys: Workbench) -> None:
+    body = {**widget("w"), "status": {"phase": "x"}}
+    answer = toys.send("PATCH", f"{WIDGETS}/w/status", body, media=APPLY, fieldManager="me")
+    assert answer.status == 404
+
+
+def test_a_json_patch_may_be_only_so_long(toys: Workbench) -> None:
+    toys.create(WIDGETS, widget("w"))
+    operations = [{"op": "test", "path": "/kind", "value": "Widget"}] * 10_001
+    answer = toys.send("PATCH", f"{WIDGETS}/w", operations, media=JSON_PATCH)
+    assert (answer.status, answer.body["reason"]) == (413, "RequestEntityTooLarge")
 
 
 def test_an_apply_for_a_uid_creates_nothing(api: Workbench) -> None:

@@ -48,7 +48,7 @@ def test_a_put_without_a_version_is_unconditional_where_the_kind_allows(toys: Wo
     answer = toys.send("PUT", f"{WIDGETS}/w", widget("w", size=2))
     (cause,) = answer.body["details"]["causes"]
     assert (answer.status, cause["field"]) == (422, "metadata.resourceVersion")
-    assert answer.body["details"]["kind"] == "Widget"
+    assert answer.body["details"]["kind"] == "widgets"
 
 
 def test_a_put_for_another_uid_conflicts(api: Workbench) -> None:
@@ -68,26 +68,30 @@ def test_a_lease_may_be_created_by_a_put(api: Workbench) -> None:
 
 @pytest.mark.parametrize(
     ("meta", "status"),
-    [({"name": "b"}, 400), ({"namespace": "kube-system"}, 400), ({"name": ""}, 422)],
+    [({"name": "b"}, 400), ({"namespace": "kube-system"}, 400), ({"name": ""}, 400)],
 )
 def test_identity_cannot_change(api: Workbench, meta: Document, status: int) -> None:
     old = api.create(CONFIG_MAPS, config_map("a"))
     assert api.send("PUT", f"{CONFIG_MAPS}/a", with_meta(old, **meta)).status == status
 
 
+def test_the_name_is_looked_at_before_the_version(toys: Workbench) -> None:
+    toys.create(WIDGETS, widget("w"))
+    assert toys.send("PUT", f"{WIDGETS}/w", widget("other")).status == 400
+
+
 def test_what_only_the_server_sets_cannot_be_changed(toys: Workbench) -> None:
     old = toys.create(WIDGETS, widget("w"))
     changed = with_meta(
-        old,
-        creationTimestamp=None,
-        generation=9,
-        deletionTimestamp="2026-01-01T00:00:00Z",
-        labels={"a": "b"},
+        old, creationTimestamp=None, generation=9, deletionTimestamp=None, labels={"a": "b"}
     )
     meta = toys.put(f"{WIDGETS}/w", changed)["metadata"]
     assert meta["creationTimestamp"] == old["metadata"]["creationTimestamp"]
     assert meta["generation"] == 1
-    assert "deletionTimestamp" not in meta
+    marked = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    answer = toys.send("PATCH", f"{WIDGETS}/w", marked, media="application/merge-patch+json")
+    (cause,) = answer.body["details"]["causes"]
+    assert (answer.status, cause["field"]) == (422, "metadata.deletionTimestamp")
 
 
 def test_a_write_that_changes_nothing_is_none(toys: Workbench) -> None:
@@ -161,9 +165,27 @@ def test_a_write_to_the_status_of_a_built_in_object_may_label_it(api: Workbench)
     }
     body = api.put(f"{NODES}/n/status", wanted)
     assert body["metadata"]["labels"] == {"a": "b"}
-    assert "finalizers" not in body["metadata"]
+    assert body["metadata"]["finalizers"] == ["x/y"]
     assert body["spec"] == {"providerID": "p"}
     assert body["status"] == {"capacity": {"cpu": "1"}}
+
+
+def test_what_a_status_may_bring_along_differs_between_kinds(api: Workbench) -> None:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"}
+    meta = {"labels": {"a": "b"}, "annotations": {"c": "d"}, "ownerReferences": [owner]}
+
+    def through_status(path: str, obj: Document) -> set[str]:
+        api.create(path, obj)
+        body = api.patch(f"{path}/{obj['metadata']['name']}/status", {"metadata": meta})
+        return set(body["metadata"]) & set(meta)
+
+    assert through_status(PODS, {"metadata": {"name": "x"}}) == {"labels", "annotations"}
+    assert through_status(DEPLOYMENTS, {"metadata": {"name": "x"}}) == {
+        "annotations",
+        "ownerReferences",
+    }
+    attachments = "/apis/storage.k8s.io/v1/volumeattachments"
+    assert through_status(attachments, {"metadata": {"name": "x"}}) == set()
 
 
 def test_the_status_can_be_read_by_itself(toys: Workbench) -> None:

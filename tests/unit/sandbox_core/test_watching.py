@@ -115,12 +115,12 @@ def test_objects_that_begin_or_cease_to_match_come_and_go() -> None:
     play(scene)
 
 
-def test_a_watch_follows_fields_namespaces_and_names() -> None:
+def test_a_watch_follows_fields_and_namespaces() -> None:
     async def scene(api: Workbench) -> None:
         start = revision(api)
         by_field = api.watch("/api/v1/pods", fieldSelector="spec.nodeName=n", resourceVersion=start)
         by_space = api.watch(PODS, resourceVersion=start)
-        by_name = api.watch(f"{PODS}/b", resourceVersion=start)
+        by_name = api.watch(PODS, resourceVersion=start, fieldSelector="metadata.name=b")
         api.create(PODS, pod("a"))
         api.create(PODS, pod("b", node="n"))
         api.create("/api/v1/namespaces/kube-system/pods", pod("c", node="n"))
@@ -129,6 +129,12 @@ def test_a_watch_follows_fields_namespaces_and_names() -> None:
         assert await by_name.take(1) == [("ADDED", "b")]
 
     play(scene)
+
+
+def test_an_object_is_not_watched_by_its_own_path(api: Workbench) -> None:
+    api.create(PODS, pod("p"))
+    assert api.get(f"{PODS}/p", watch="true")["kind"] == "Pod"
+    assert api.send("GET", f"{PODS}/q", watch="true").status == 404
 
 
 # The end ----------------------------------------------------------------------------------------
@@ -200,6 +206,19 @@ def test_all_watches_can_be_ended() -> None:
     play(scene)
 
 
+def test_a_restart_ends_watches_and_forgets_history() -> None:
+    async def scene(api: Workbench) -> None:
+        start = revision(api)
+        watch = api.watch(CONFIG_MAPS, resourceVersion=start)
+        api.create(CONFIG_MAPS, config_map("a"))
+        api.server.restart()
+        assert [kind for kind, _ in await watch.rest()] == ["ADDED"]
+        again = api.watch(CONFIG_MAPS, resourceVersion=start)
+        assert [kind for kind, _ in await again.rest()] == ["ERROR"]
+
+    play(scene)
+
+
 # Versions ---------------------------------------------------------------------------------------
 
 
@@ -236,9 +255,27 @@ def test_a_compacted_version_can_be_an_http_error() -> None:
     play(scene)
 
 
-def test_a_watch_from_the_future_is_refused() -> None:
+def test_a_watch_from_the_future_is_silent_until_then() -> None:
     async def scene(api: Workbench) -> None:
-        request = api.request("GET", CONFIG_MAPS, watch="true", resourceVersion="999")
+        ahead = str(api.server.store.revision + 2)
+        watch = api.watch(CONFIG_MAPS, resourceVersion=ahead, timeoutSeconds="5")
+        for name in ("a", "b", "c", "d"):
+            api.create(CONFIG_MAPS, config_map(name))
+        assert [obj["metadata"]["name"] for _, obj in await watch.rest()] == ["c", "d"]
+
+    play(scene)
+
+
+def test_a_streamed_list_from_the_future_is_refused() -> None:
+    async def scene(api: Workbench) -> None:
+        request = api.request(
+            "GET",
+            CONFIG_MAPS,
+            watch="true",
+            resourceVersion="999",
+            sendInitialEvents="true",
+            resourceVersionMatch="NotOlderThan",
+        )
         answer = await api.server.handle(request)
         assert isinstance(answer, Response)
         assert answer.status == 504
@@ -250,11 +287,7 @@ def test_a_watch_from_the_future_is_refused() -> None:
 def test_every_spelling_of_true_starts_a_watch() -> None:
     async def scene(api: Workbench) -> None:
         for word in ("1", "t", "T", "true", "TRUE", "True"):
-            answer = api.server.respond(
-                api.request("GET", CONFIG_MAPS, watch=word)
-                if word == "true"
-                else api.request("GET", CONFIG_MAPS, **{"watch": word})
-            )
+            answer = api.server.respond(api.request("GET", CONFIG_MAPS, watch=word))
             assert not isinstance(answer, Response)
         assert api.get(CONFIG_MAPS, watch="0")["kind"] == "ConfigMapList"
         api.server.end_watches()

@@ -162,6 +162,11 @@ class Watcher:
         event = orjson.loads(self._lines.pop(0))
         return event["type"], event["object"]
 
+    @property
+    def pending(self) -> bool:
+        """Whether an event can be had without waiting."""
+        return bool(self._lines or self.stream._lines)
+
     async def take(self, count: int) -> list[tuple[str, str]]:
         """Return the types and names of the next events."""
         found = [await self.next() for _ in range(count)]

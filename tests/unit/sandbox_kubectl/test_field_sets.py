@@ -104,10 +104,15 @@ def test_comparing_tells_what_was_added_changed_and_removed() -> None:
     assert {display(p) for p in found.removed} == {".metadata.labels.b", ".spec.hostname"}
 
 
-def test_comparing_an_object_that_becomes_a_scalar_calls_it_modified() -> None:
-    found = compare({"spec": {"a": {"b": 1}}}, {"spec": {"a": 1}}, root_type({}))
+def test_an_object_that_becomes_a_scalar_is_modified_and_what_it_held_removed() -> None:
+    before: JSONObject = {"spec": {"a": {"b": 1}}}
+    after: JSONObject = {"spec": {"a": 1}}
+    found = compare(before, after, root_type({}))
     assert found.modified == {("f:spec", "f:a")}
-    assert not found.added and not found.removed
+    assert found.removed == {("f:spec", "f:a", "f:b")} and not found.added
+    back = compare(after, before, root_type({}))
+    assert back.modified == {("f:spec", "f:a")}
+    assert back.added == {("f:spec", "f:a", "f:b")} and not back.removed
 
 
 values = st.recursive(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 from typing import cast
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -222,6 +223,33 @@ def test_a_null_claims_nothing() -> None:
     created = apply(None, widget({"replicas": None, "paused": True}))
     assert fields(created, "alice") == {"f:spec": {"f:paused": {}}}
     assert spec_of(created) == {"paused": True}
+
+
+def applied_by_client(spec: JSONObject) -> JSONObject:
+    """An object as ``kubectl apply`` without --server-side leaves it."""
+    config = widget(spec, annotations={})
+    text = orjson.dumps(config).decode()
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": text}
+    return update(None, widget(spec, annotations=annotations), manager="kubectl-client-side-apply")
+
+
+def test_kubectl_takes_over_what_it_applied_from_the_client_side() -> None:
+    live = applied_by_client({"replicas": 3})
+    result = apply(live, widget({"replicas": 4}), manager="kubectl")
+    assert spec_of(result) == {"replicas": 4}
+    with pytest.raises(ApplyConflict):
+        apply(live, widget({"replicas": 4}), manager="somebody-else")
+
+
+def test_kubectl_does_not_take_over_what_somebody_changed_since() -> None:
+    live = applied_by_client({"replicas": 3})
+    scaled = update(live, {**live, "spec": {"replicas": 9}}, manager="scaler")
+    with pytest.raises(ApplyConflict, match="scaler"):
+        apply(scaled, widget({"replicas": 4}), manager="kubectl")
+    metadata = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{torn"}}
+    torn = update(None, {**widget({"replicas": 3}), "metadata": metadata}, manager="x")
+    with pytest.raises(ApplyConflict):
+        apply(torn, widget({"replicas": 4}), manager="kubectl")
 
 
 # Normal writes -------------------------------------------------------------------------------

@@ -131,10 +131,8 @@ def test_rows_carry_what_the_client_asked_for() -> None:
 
 @pytest.mark.parametrize("info", BUILTIN_RESOURCES, ids=lambda i: f"{i.group}.{i.kind}")
 def test_no_column_fails_on_an_empty_object_or_one_of_wrong_types(info: ResourceInfo) -> None:
-    broken: JSONObject = {
-        name: 7
-        for name in ("metadata", "spec", "status", "data", "involvedObject", "series", "source")
-    }
+    names = ("metadata", "spec", "status", "data", "involvedObject", "series", "source")
+    broken: JSONObject = dict.fromkeys(names, 7)
     odd = {"spec": {"containers": "x", "ports": [1]}, "status": {"conditions": {"a": 1}}}
     for obj in ({}, broken, {**odd, "metadata": {"creationTimestamp": "yesterday"}}):
         assert len(shown(info, obj)) == len(columns_of(info))

@@ -69,7 +69,6 @@ class _Vm:
     node_name: str
     addresses: tuple[NodeAddress, ...] = ()
     known_state: str = ""
-    made_now: bool = False
     initialized: bool = True
 
 
@@ -110,7 +109,7 @@ def _order(ports: Ports, machine: Machine) -> _Order | str:
     class_ = ports.class_of(machine)
     if class_ is None:
         return f"machine class {key} not found: create it, or correct spec.class.name"
-    if class_.metadata.deletion_timestamp and not class_.metadata.finalizers:
+    if class_.metadata.deletion_timestamp and MACHINE_FINALIZER not in class_.metadata.finalizers:
         return f"machine class {key} is being deleted: create another one"
     if errors := validate_machine_class(class_):
         return f"machine class {key} is invalid: {describe(errors)}"
@@ -203,7 +202,6 @@ async def _build(ports: Ports, order: _Order) -> _Vm:
         made.node_name,
         made.addresses,
         known_state=made.last_known_state,
-        made_now=True,
         initialized=False,
     )
 
@@ -295,8 +293,7 @@ def _incomplete(ports: Ports, machine: Machine, failure: ProviderFailed) -> _Inc
 
 async def _failed(ports: Ports, order: _Order, failure: Failure) -> Progress:
     """Show the failure on the machine, and leave the provider alone for a while."""
-    # Identity may have been written since the order was made.
-    machine = ports.machines.get(order.machine.metadata.key) or order.machine
+    machine = ports.latest(order.machine)  # its identity may have been written meanwhile
     done = failure.status.last_operation.description
     ports.tell(machine, EventType.WARNING, "ProviderError", done)
     circumstances = _Order(machine, order.class_, order.credentials).circumstances

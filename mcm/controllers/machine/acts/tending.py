@@ -61,11 +61,13 @@ async def _is_leaving(target: Target, node_name: str) -> bool:
 
 
 async def _live(target: Target, node_name: str) -> Node | None:
-    """Read the Node from the server: the one thing to be sure of before destroying anything."""
+    """Read the Node from the server, into the store: before anything is destroyed, be sure."""
     try:
-        return await target.client.get(NODES, node_name)
+        node = await target.client.get(NODES, node_name)
     except NotFound:
         return None
+    target.nodes.observe(node)
+    return node
 
 
 async def _keep_node(ports: Ports, target: Target, machine: Machine, node: Node) -> Node:

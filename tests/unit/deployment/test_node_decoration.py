@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import pytest
+
+from mcm.api.core import Node, NodeSpec, Taint
+from mcm.api.machine import Machine
+from mcm.api.meta import JSONObject, ObjectMeta
+from mcm.api.names import (
+    ANNOTATION_PREFER_NO_SCHEDULE,
+    ANNOTATION_SCALE_DOWN_DISABLED,
+    ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+)
+from mcm.controllers.deployment.node_decoration import (
+    STEERING_TAINT,
+    Wishes,
+    node_changes,
+    wishes_for,
+)
+from tests.unit.deployment.objects import owned_set
+from tests.unit.machineset.objects import ago, machine
+
+FOREIGN = Taint(key="dedicated", value="x", effect="NoSchedule")
+OURS = {ANNOTATION_SCALE_DOWN_DISABLED: "true", ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM: "true"}
+TAINT = {
+    "key": ANNOTATION_PREFER_NO_SCHEDULE,
+    "value": "True",
+    "effect": "PreferNoSchedule",
+}
+OTHER_TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+
+
+def node(*taints: Taint, annotations: dict[str, str] | None = None) -> Node:
+    return Node(
+        metadata=ObjectMeta(name="n", annotations=annotations or {}), spec=NodeSpec(taints=taints)
+    )
+
+
+def on_node(**more: object) -> Machine:
+    return machine("m", labels={"node": "n"}, **more)  # type: ignore[arg-type]
+
+
+def change(wish: Wishes, present: Node, subject: Machine | None = None) -> JSONObject:
+    nodes = {"n": present}
+    found = list(node_changes([(wish, [subject or on_node()])], nodes.get))
+    return found[0][1] if found else {}
+
+
+TAINTED, UNTAINTED = Wishes(tainted=True), Wishes(tainted=False)
+
+
+@pytest.mark.parametrize(
+    ("wish", "present", "taints"),
+    [
+        (TAINTED, node(FOREIGN), [OTHER_TAINT, TAINT]),
+        (TAINTED, node(STEERING_TAINT, FOREIGN), "unchanged"),
+        (
+            TAINTED,
+            node(Taint(key=STEERING_TAINT.key, value="no", effect=STEERING_TAINT.effect)),
+            [TAINT],
+        ),
+        (UNTAINTED, node(STEERING_TAINT, FOREIGN), [OTHER_TAINT]),
+        (UNTAINTED, node(STEERING_TAINT), None),
+        (UNTAINTED, node(FOREIGN), "unchanged"),
+        (Wishes(), node(STEERING_TAINT), "unchanged"),
+    ],
+)
+def test_the_taint_comes_and_goes_and_others_stay(
+    wish: Wishes, present: Node, taints: object
+) -> None:
+    wanted = {} if taints == "unchanged" else {"spec": {"taints": taints}}
+    assert change(wish, present) == wanted
+
+
+KEPT, FREE = Wishes(kept_from_autoscaler=True), Wishes(kept_from_autoscaler=False)
+
+
+@pytest.mark.parametrize(
+    ("wish", "present", "annotations"),
+    [
+        pytest.param(KEPT, {}, OURS, id="kept"),
+        pytest.param(KEPT, OURS, None, id="kept already"),
+        pytest.param(
+            KEPT, {ANNOTATION_SCALE_DOWN_DISABLED: "true"}, None, id="kept by somebody else"
+        ),
+        pytest.param(KEPT, {ANNOTATION_SCALE_DOWN_DISABLED: "false"}, OURS, id="overruled"),
+        pytest.param(FREE, OURS, dict.fromkeys(OURS), id="given back"),
+        pytest.param(
+            FREE, {ANNOTATION_SCALE_DOWN_DISABLED: "true"}, None, id="not ours to give back"
+        ),
+        pytest.param(FREE, {}, None, id="free already"),
+    ],
+)
+def test_nodes_are_kept_from_the_autoscaler_and_given_back(
+    wish: Wishes, present: dict[str, str], annotations: object
+) -> None:
+    wanted = {} if annotations is None else {"metadata": {"annotations": annotations}}
+    assert change(wish, node(annotations=present)) == wanted
+
+
+def test_a_preserved_machine_stays_kept_from_the_autoscaler() -> None:
+    assert change(FREE, node(annotations=OURS), on_node(preserved_until=ago(-60))) == {}
+
+
+def test_taint_and_annotations_are_one_patch() -> None:
+    both = Wishes(tainted=True, kept_from_autoscaler=True)
+    assert change(both, node()) == {
+        "metadata": {"annotations": OURS},
+        "spec": {"taints": [TAINT]},
+    }
+
+
+def test_machines_without_a_known_node_are_left_out() -> None:
+    nowhere, unknown = machine("a"), machine("b", labels={"node": "x"})
+    nodes: dict[str, Node] = {}
+    assert list(node_changes([(TAINTED, [nowhere, unknown])], nodes.get)) == []
+
+
+MARKED = owned_set(annotations={ANNOTATION_PREFER_NO_SCHEDULE: "True"})
+
+
+@pytest.mark.parametrize(
+    ("is_new", "marked", "steering", "updating", "complete", "annotating", "wishes"),
+    [
+        (False, False, True, True, False, True, Wishes(True, True)),
+        (True, False, True, True, False, True, Wishes(None, True)),
+        (True, True, True, True, False, True, Wishes(False, True)),
+        (False, False, False, True, False, True, Wishes(None, True)),
+        (False, False, True, True, False, False, Wishes(True, None)),
+        (True, False, False, False, True, True, Wishes(None, False)),
+        (True, False, False, False, False, True, Wishes(None, None)),
+        (True, True, False, False, False, False, Wishes(False, None)),
+    ],
+)
+def test_what_a_set_wishes_for_its_nodes(
+    is_new: bool,
+    marked: bool,
+    steering: bool,
+    updating: bool,
+    complete: bool,
+    annotating: bool,
+    wishes: Wishes,
+) -> None:
+    result = wishes_for(
+        MARKED if marked else owned_set(),
+        is_new=is_new,
+        steering=steering,
+        updating=updating,
+        complete=complete,
+        annotating=annotating,
+    )
+    assert result == wishes

@@ -1,0 +1,135 @@
+"""A process may end at any write, and another one, ours or not, goes on from there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mcm.api.core import NODES
+from mcm.api.machine import MACHINES
+from mcm.api.meta import JSONObject
+from mcm.client.errors import RequestTimeout
+from mcm.client.transport import Request
+from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
+
+
+@pytest.mark.parametrize("number", range(1, 15))
+@pytest.mark.parametrize("arrived", [False, True])
+def test_a_life_survives_the_end_of_the_process_at_any_write(number: int, *, arrived: bool) -> None:
+    """The process ends at its write number ``number``, which gets through only if ``arrived``."""
+
+    @on_bench
+    async def main() -> None:
+        async with bench() as b:
+            await b.make_class()
+            await b.settle()
+            ended, seen = asyncio.Event(), 0
+
+            def count(request: Request) -> None:
+                nonlocal seen
+                if "/machines/m" not in request.path and "/nodes/node-m" not in request.path:
+                    return
+                seen += 1
+                if seen == number:
+                    ended.set()
+                    if not arrived:
+                        raise RequestTimeout("lost on its way")
+
+            async def take_over() -> None:
+                await ended.wait()
+                await go_on(b)
+
+            b.transport.before_write = count
+            b.faults.lose_answers(
+                where=lambda r: arrived and seen == number and r.method != "GET", times=1
+            )
+            successor = asyncio.create_task(take_over())
+            await b.make_machine()
+            await live_through(b)
+            await successor
+            assert b.driver.made == 1
+            assert not b.driver.vms
+            assert not await b.exists(NODES, "node-m")
+
+    main()
+
+
+async def go_on(b: Bench) -> None:
+    await b.crash()
+    await b.start()
+
+
+async def live_through(b: Bench) -> None:
+    await b.until_phase("Pending", within=60)
+    await b.join()
+    await b.until_phase("Running", within=60)
+    await b.settle()
+    await b.delete_machine()
+    await b.until_gone(within=60)
+    await b.settle()
+
+
+MARKERS = [
+    "Deleting machine from cloud provider",
+    "Set machine status to termination. Now, getting VM Status",
+    "Initiate node drain",
+    "Drain successful. Initiate VM deletion",
+    "Force Drain successful. Delete Volume Attachments",
+    "VM deletion failed due to - x. Aborting operation. Initiate VM deletion",
+    "VM deletion was successful. Initiate node object deletion",
+    'Deletion of Node Object "node-m" is successful. Initiate machine object finalizer removal',
+]
+
+
+@pytest.mark.parametrize("text", MARKERS)
+def test_a_deletion_is_taken_over_from_the_go_original_at_any_marker(text: str) -> None:
+    @on_bench
+    async def main() -> None:
+        async with bench() as b:
+            await b.make_class()
+            await b.running()
+            await b.crash()
+            await b.delete_machine()
+            status: JSONObject = {
+                "currentStatus": {"phase": "Terminating"},
+                "lastOperation": {"description": text, "type": "Delete", "state": "Processing"},
+            }
+            await b.client.patch(
+                MACHINES, "m", {"status": status}, namespace=NAMESPACE, subresource="status"
+            )
+            await b.start()
+            await b.until_gone()
+            if "node object deletion" not in text and "finalizer removal" not in text:
+                assert not b.driver.vms
+                assert not await b.exists(NODES, "node-m")
+
+    main()
+
+
+@on_bench
+async def test_a_creation_is_taken_over_after_the_identity_was_written() -> None:
+    async with bench(started=False) as b:
+        await b.make_class()
+        b.driver.vms["m"] = "cloud:///m-1"
+        finalizer = "machine.sapcloud.io/machine-controller-manager"
+        await b.client.create(
+            MACHINES,
+            {
+                "metadata": {
+                    "name": "m",
+                    "finalizers": [finalizer],
+                    "labels": {"node": "node-m"},
+                    "annotations": {"machinepriority.machine.sapcloud.io": "3"},
+                },
+                "spec": {
+                    "class": {"kind": "MachineClass", "name": "c"},
+                    "providerID": "cloud:///m-1",
+                },
+            },
+            namespace=NAMESPACE,
+        )
+        await b.start()
+        await b.until_phase("Pending")
+        assert b.driver.count("create") == 0
+        assert len(b.written("machines", "m")) == 1

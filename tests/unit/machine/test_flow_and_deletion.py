@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcm.api.machine import LastOperation, Machine, MachinePhase
+from mcm.controllers.machine import operations
+from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.deletion import (
+    DeletionStep,
+    on_vm_deletion_error,
+    on_vm_status_error,
+    step_of,
+)
+from mcm.controllers.machine.flow import Step, needs_creation, steps_of
+from mcm.controllers.machine.operations import Marker, marker_in
+from mcm.driver import Code, DriverError
+from tests.unit.machine.objects import BORN, machine
+
+TERMINATING = MachinePhase.TERMINATING
+
+
+@pytest.mark.parametrize(
+    ("subject", "steps"),
+    [
+        (machine(claimed=False), (Step.CLAIM, Step.CREATE)),
+        (machine(), (Step.CREATE,)),
+        (machine(provider_id="p"), (Step.CREATE,)),
+        (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),
+        (machine(phase="Pending", node="n", provider_id="p"), (Step.TEND,)),
+        (machine(phase="Running", node="n", provider_id="p"), (Step.TEND,)),
+        (
+            machine(phase="CrashLoopBackOff", node="n", provider_id="p"),
+            (Step.TEND, Step.CREATE),
+        ),
+        (
+            machine(phase="Running", node="n", claimed=False, provider_id="p"),
+            (Step.CLAIM, Step.TEND),
+        ),
+        (machine(phase="Failed"), (Step.CREATE,)),
+        (machine(phase="Failed", owned=True), ()),
+        (machine(phase="Failed", owned=True, provider_id="p", node="n"), (Step.TEND,)),
+        (machine(deleted=BORN), (Step.TERMINATE,)),
+        (machine(deleted=BORN, phase="Running", node="n"), (Step.TERMINATE,)),
+        (machine(deleted=BORN, claimed=False), ()),
+    ],
+)
+def test_the_steps_follow_from_what_is_observed(subject: Machine, steps: tuple[Step, ...]) -> None:
+    assert steps_of(subject, has_target=True) == steps
+
+
+def test_without_target_cluster_there_is_no_node_to_tend() -> None:
+    subject = machine(phase="Available", provider_id="p", labels={"node": "n"})
+    assert steps_of(subject, has_target=False) == ()
+
+
+def test_a_machine_said_to_terminate_that_nobody_deleted_gets_no_vm() -> None:
+    assert not needs_creation(machine(phase=TERMINATING))
+
+
+@given(phase=st.sampled_from(["", *MachinePhase]), claimed=st.booleans(), owned=st.booleans())
+def test_a_machine_on_its_way_out_is_never_made(phase: str, *, claimed: bool, owned: bool) -> None:
+    subject = machine(phase=phase, deleted=BORN, claimed=claimed, owned=owned, node="n")
+    assert set(steps_of(subject, has_target=True)) <= {Step.TERMINATE}
+
+
+def described(text: str, phase: str = TERMINATING) -> Machine:
+    return machine(phase=phase, operation=LastOperation(description=text), deleted=BORN)
+
+
+WRITTEN = [
+    (operations.terminating(Marker.FIND_NODE), DeletionStep.FIND_NODE),
+    (operations.vm_status_retry(), DeletionStep.FIND_NODE),
+    (operations.vm_status_failed("e", decoded=True), DeletionStep.FIND_NODE),
+    (operations.vm_status_failed("e", decoded=False), DeletionStep.FIND_NODE),
+    (operations.terminating(Marker.DRAIN), DeletionStep.DRAIN),
+    (operations.vm_not_found_before_drain(), DeletionStep.DRAIN),
+    (operations.vm_uninitialized_before_drain(), DeletionStep.DRAIN),
+    (operations.vm_status_unknowable("r"), DeletionStep.DRAIN),
+    (operations.drain_failed("e"), DeletionStep.DRAIN),
+    (operations.node_conditions_failed("e"), DeletionStep.DRAIN),
+    (operations.force_drained(), DeletionStep.DETACH_VOLUMES),
+    (operations.drain_failed_but_forced("e"), DeletionStep.DETACH_VOLUMES),
+    (operations.detach_failed("e"), DeletionStep.DETACH_VOLUMES),
+    (operations.no_target_cluster(), DeletionStep.DELETE_VM),
+    (operations.drain_skipped(), DeletionStep.DELETE_VM),
+    (operations.drained(), DeletionStep.DELETE_VM),
+    (operations.detach_skipped("e"), DeletionStep.DELETE_VM),
+    (operations.volumes_detached("n"), DeletionStep.DELETE_VM),
+    (operations.no_live_attachments("n"), DeletionStep.DELETE_VM),
+    (operations.vm_deletion_retry("e"), DeletionStep.DELETE_VM),
+    (operations.vm_deletion_aborted("e"), DeletionStep.DELETE_VM),
+    (operations.vm_deletion_undecodable("e"), DeletionStep.DELETE_VM),
+    (operations.vm_deletion_blocked("r"), DeletionStep.DELETE_VM),
+    (operations.vm_deleted(), DeletionStep.DELETE_NODE),
+    (operations.vm_gone(), DeletionStep.DELETE_NODE),
+    (operations.vm_never_created("r"), DeletionStep.DELETE_NODE),
+    (operations.node_finalizer_failed("n", "e"), DeletionStep.DELETE_NODE),
+    (operations.node_deletion_failed("n", "e"), DeletionStep.DELETE_NODE),
+    (operations.no_node_label("m"), DeletionStep.REMOVE_FINALIZER),
+    (operations.no_node_object("n"), DeletionStep.REMOVE_FINALIZER),
+    (operations.node_deleted("n"), DeletionStep.REMOVE_FINALIZER),
+]
+
+
+@pytest.mark.parametrize(("operation", "step"), WRITTEN)
+def test_every_text_we_write_resumes_at_the_step_it_announces(
+    operation: LastOperation, step: DeletionStep
+) -> None:
+    assert step_of(described(operation.description)) is step
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("Set machine status to termination. Now, getting VM Status", DeletionStep.FIND_NODE),
+        ("Initiate node drain", DeletionStep.DRAIN),
+        (
+            "VM was not found at provider. Moving forward to node drain. Initiate node drain",
+            DeletionStep.DRAIN,
+        ),
+        ("Drain successful. Initiate VM deletion", DeletionStep.DELETE_VM),
+        ("Force Drain successful. Delete Volume Attachments", DeletionStep.DETACH_VOLUMES),
+        (
+            "VM deletion was successful. Initiate node object deletion",
+            DeletionStep.DELETE_NODE,
+        ),
+        (
+            'Deletion of Node Object "n" is successful. Initiate machine object finalizer removal',
+            DeletionStep.REMOVE_FINALIZER,
+        ),
+        ("Drain successful. Initiate VM deletion (added by somebody)", DeletionStep.DELETE_VM),
+        ("Deleting machine from cloud provider", DeletionStep.BEGIN),
+        ("", DeletionStep.BEGIN),
+    ],
+)
+def test_a_deletion_is_taken_over_wherever_the_go_original_left_it(
+    text: str, step: DeletionStep
+) -> None:
+    assert step_of(described(text)) is step
+
+
+def test_a_provider_text_that_quotes_another_marker_misleads_nobody() -> None:
+    quoted = operations.vm_deletion_retry("said: Initiate node drain, Delete Volume Attachments")
+    assert marker_in(quoted.description) is Marker.DELETE_VM
+
+
+def test_outside_the_phase_a_deletion_begins_whatever_the_text_says() -> None:
+    assert step_of(described("Initiate VM deletion", phase="Running")) is DeletionStep.BEGIN
+
+
+EXACT = {
+    operations.vm_deletion_retry("E"): (
+        "VM deletion failed due to - E. However, will re-try in the next resync. "
+        "Initiate VM deletion"
+    ),
+    operations.vm_deletion_aborted("E"): (
+        "VM deletion failed due to - E. Aborting operation. Initiate VM deletion"
+    ),
+    operations.vm_deletion_undecodable("E"): (
+        "Error occurred while decoding machine error: E. Initiate VM deletion"
+    ),
+    operations.vm_gone(): ("VM not found. Continuing deletion flow. Initiate node object deletion"),
+    operations.no_target_cluster(): (
+        "Running without target cluster, skipping node drain and volume attachment deletion. "
+        "Initiate VM deletion"
+    ),
+    operations.vm_status_retry(): (
+        "Error occurred with decoding machine error status while getting VM status, aborting with "
+        "retry. Set machine status to termination. Now, getting VM Status"
+    ),
+    operations.vm_status_failed("E", decoded=True): (
+        "Error occurred with decoding machine error status while getting VM status, aborting "
+        "without retry. machine code: E Set machine status to termination. Now, getting VM Status"
+    ),
+    operations.drain_skipped(): (
+        "Skipping drain as nodeName is not a valid one for machine. Initiate VM deletion"
+    ),
+    operations.drain_failed("E"): (
+        "Drain failed due to - E. Will retry in next sync. Initiate node drain"
+    ),
+    operations.drain_failed_but_forced("E"): (
+        "Drain failed due to - E. However, since it's a force deletion shall continue deletion of "
+        "VM. Delete Volume Attachments"
+    ),
+    operations.detach_skipped("E"): (
+        "Skipping deleteNodeVolAttachments due to - E. Moving to VM Deletion. Initiate VM deletion"
+    ),
+    operations.volumes_detached("N"): (
+        "Node Volumes for node: N are already detached. Moving to VM Deletion. Initiate VM deletion"
+    ),
+    operations.no_live_attachments("N"): (
+        "No Live VolumeAttachments for node: N. Moving to VM Deletion. Initiate VM deletion"
+    ),
+    operations.no_node_label("M"): (
+        'Label "node" not present on machine "M", continuing deletion flow. '
+        "Initiate machine object finalizer removal"
+    ),
+    operations.no_node_object("N"): (
+        'No node object found for "N", continuing deletion flow. '
+        "Initiate machine object finalizer removal"
+    ),
+    operations.node_finalizer_failed("N", "E"): (
+        'Removal of finalizers from Node Object "N" failed due to error: E, Retrying. '
+        "Initiate node object deletion"
+    ),
+    operations.node_deletion_failed("N", "E"): (
+        'Deletion of Node Object "N" failed due to error: E. Initiate node object deletion'
+    ),
+    operations.creation_failed("E", Code.INTERNAL): "Cloud provider message - E",
+    operations.initialization_failed("E", Code.INTERNAL): (
+        "Provider error: E. Initialize VM Instance"
+    ),
+}
+
+
+@pytest.mark.parametrize(("operation", "text"), EXACT.items())
+def test_texts_are_the_go_originals_byte_for_byte(operation: LastOperation, text: str) -> None:
+    assert operation.description == text
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "pace"),
+    [
+        (Code.UNIMPLEMENTED, "Initiate node drain", None),
+        (Code.NOT_FOUND, operations.vm_not_found_before_drain().description, None),
+        (Code.UNINITIALIZED, operations.vm_uninitialized_before_drain().description, None),
+        (Code.UNAVAILABLE, operations.vm_status_retry().description, Pace.TRANSIENT),
+        (Code.ABORTED, operations.vm_status_retry().description, Pace.TRANSIENT),
+        (Code.INTERNAL, None, Pace.LASTING),
+        (None, None, Pace.LASTING),
+    ],
+)
+def test_the_vms_status_decides_how_a_deletion_finds_its_node(
+    code: Code | None, text: str | None, pace: Pace | None
+) -> None:
+    error = DriverError(code, "why") if code is not None else None
+    answer = on_vm_status_error(error, "why")
+    assert answer.pace is pace
+    assert answer.operation.state == ("Failed" if pace else "Processing")
+    if text is not None:
+        assert answer.operation.description == text
+
+
+@pytest.mark.parametrize(
+    ("code", "description", "pace"),
+    [
+        (Code.NOT_FOUND, operations.vm_gone().description, None),
+        (Code.UNKNOWN, operations.vm_deletion_retry("T").description, Pace.TRANSIENT),
+        (Code.DEADLINE_EXCEEDED, operations.vm_deletion_retry("T").description, Pace.TRANSIENT),
+        (Code.PERMISSION_DENIED, operations.vm_deletion_aborted("T").description, Pace.LASTING),
+        (Code.RESOURCE_EXHAUSTED, operations.vm_deletion_aborted("T").description, Pace.LASTING),
+        (None, operations.vm_deletion_undecodable("T").description, Pace.LASTING),
+    ],
+)
+def test_a_failed_vm_deletion_says_so_and_is_tried_again(
+    code: Code | None, description: str, pace: Pace | None
+) -> None:
+    error = DriverError(code, "why") if code is not None else None
+    answer = on_vm_deletion_error(error, "T")
+    assert (answer.operation.description, answer.pace) == (description, pace)
+    assert answer.operation.type == "Delete"

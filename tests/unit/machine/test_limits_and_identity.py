@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from mcm.api.machine import Machine
+from mcm.controllers.machine.identity import identity_patch, machine_keys_of
+from mcm.controllers.machine.limits import limits_of
+from mcm.controllers.settings import ControllerSettings
+from tests.unit.machine.objects import machine, node
+
+SETTINGS = ControllerSettings()
+MINUTE = timedelta(minutes=1)
+
+
+def configured(**fields: object) -> Machine:
+    subject = machine()
+    return msgspec.structs.replace(subject, spec=msgspec.structs.replace(subject.spec, **fields))
+
+
+def test_without_words_of_its_own_a_machine_has_the_flags_limits() -> None:
+    limits = limits_of(machine(), SETTINGS)
+    assert limits.creation == 20 * MINUTE
+    assert limits.health == 10 * MINUTE
+    assert limits.drain == 120 * MINUTE
+    assert limits.evict_retries == 360
+    assert "KernelDeadlock" in limits.node_conditions
+
+
+def test_the_annotation_wins_over_the_spec_and_the_spec_over_the_flag() -> None:
+    key = "node.machine.sapcloud.io/effective-creation-timeout"
+    spec_only = configured(creation_timeout="5m")
+    both = msgspec.structs.replace(
+        spec_only, metadata=msgspec.structs.replace(spec_only.metadata, annotations={key: "7m"})
+    )
+    broken = msgspec.structs.replace(
+        spec_only, metadata=msgspec.structs.replace(spec_only.metadata, annotations={key: "soon"})
+    )
+    assert limits_of(spec_only, SETTINGS).creation == 5 * MINUTE
+    assert limits_of(both, SETTINGS).creation == 7 * MINUTE
+    assert limits_of(broken, SETTINGS).creation == 5 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("drain", "retries", "expected"),
+    [
+        (None, None, 360),
+        ("10m", None, 30),
+        ("2h", 10, 10),
+        ("30s", None, 1),
+        ("15s", None, 0),
+        (None, 0, 0),
+    ],
+)
+def test_eviction_retries_are_bounded_by_the_drain_timeout(
+    drain: str | None, retries: int | None, expected: int
+) -> None:
+    subject = configured(drain_timeout=drain, max_evict_retries=retries)
+    assert limits_of(subject, SETTINGS).evict_retries == expected
+
+
+def test_a_machine_may_be_unhealthy_for_ever_if_it_says_so() -> None:
+    assert limits_of(configured(disable_health_timeout=True), SETTINGS).health is None
+    assert limits_of(configured(health_timeout="-1m"), SETTINGS).health == 10 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("A, B ,,C", {"A", "B", "C"}), ("", set()), ("A", {"A"})]
+)
+def test_listed_conditions_are_trimmed(text: str, expected: set[str]) -> None:
+    assert limits_of(configured(node_conditions=text), SETTINGS).node_conditions == expected
+
+
+def identified(subject: Machine, *, has_target: bool = True) -> object:
+    return identity_patch(subject, node_name="n", provider_id="p", has_target=has_target)
+
+
+def test_identity_is_one_patch_for_this_object_and_no_version() -> None:
+    assert identified(machine()) == {
+        "metadata": {
+            "uid": "uid-m",
+            "labels": {"node": "n"},
+            "annotations": {"machinepriority.machine.sapcloud.io": "3"},
+        },
+        "spec": {"providerID": "p"},
+    }
+
+
+def test_what_is_recorded_stays() -> None:
+    priority = {"machinepriority.machine.sapcloud.io": "1"}
+    subject = machine(provider_id="mine", node="mine", annotations=priority)
+    assert identified(subject) is None
+    assert identified(machine(provider_id="mine", node="mine")) == {
+        "metadata": {
+            "uid": "uid-m",
+            "annotations": {"machinepriority.machine.sapcloud.io": "3"},
+        }
+    }
+
+
+def test_without_target_cluster_there_is_no_node_to_name() -> None:
+    patch = identified(machine(), has_target=False)
+    assert isinstance(patch, dict)
+    assert "labels" not in patch["metadata"]
+
+
+def test_a_node_concerns_those_who_name_it_and_whom_it_names() -> None:
+    named = node("n", labels={"node.gardener.cloud/machine-name": "b"})
+    assert machine_keys_of(named, [machine("a", node="n")], "ns") == ("ns/a", "ns/b")
+    assert machine_keys_of(named, [machine("b", node="n")], "ns") == ("ns/b",)
+    assert machine_keys_of(node("n"), [], "ns") == ()

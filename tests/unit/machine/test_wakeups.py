@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from mcm.api.core import Node, Pod, PodSpec, Secret
+from mcm.api.machine import Machine, MachineClass, MachineClassNodeTemplate
+from mcm.api.meta import ObjectMeta
+from mcm.controllers.machine import indexes, wakeups
+from mcm.controllers.machine.ports import Drain
+from mcm.drain import Attempts
+from mcm.informers import Change, Store
+from tests.unit.drain.pods import budget, pod
+from tests.unit.machine.objects import BORN, NOT_READY, READY, class_, machine, node
+
+
+def machines(*objects: Machine) -> Store[Machine]:
+    store: Store[Machine] = Store()
+    indexes.index_machines(store)
+    for obj in objects:
+        store.put(obj)
+    return store
+
+
+def keys(found: Iterable[str]) -> list[str]:
+    return sorted(found)
+
+
+def test_a_machine_concerns_itself() -> None:
+    change = Change(None, machine("a"))
+    assert keys(wakeups.of_machine(change, machines(machine("a")))) == ["ns/a"]
+
+
+@pytest.mark.parametrize("new", [machine("a", phase="Running", group="d"), None])
+def test_a_machine_that_comes_to_rest_wakes_those_that_waited_to_fail(new: Machine | None) -> None:
+    store = machines(
+        machine("b", phase="Unknown", group="d"),
+        machine("c", phase="Running", group="d"),
+        machine("e", phase="Unknown", group="other"),
+    )
+    change = Change(machine("a", phase="Pending", group="d"), new)
+    assert keys(wakeups.of_machine(change, store)) == ["ns/a", "ns/b"]
+
+
+def test_a_machine_that_begins_to_move_wakes_nobody_else() -> None:
+    store = machines(machine("b", phase="Unknown", group="d"))
+    change = Change(
+        machine("a", phase="Running", group="d"), machine("a", phase="Failed", group="d")
+    )
+    assert keys(wakeups.of_machine(change, store)) == ["ns/a"]
+
+
+STORE = machines(machine("a", node="n"), machine("b", node="other"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, node(), ["ns/a"]),
+        (node(), None, ["ns/a"]),
+        (node(conditions=(READY,)), node(conditions=(NOT_READY,)), ["ns/a"]),
+        (node(), node(deleted=BORN), ["ns/a"]),
+        (node(), node(labels={"x": "y"}), ["ns/a"]),
+        (node(), node(), []),
+    ],
+)
+def test_a_node_wakes_its_machine_when_something_changed_that_counts(
+    old: Node | None, new: Node | None, expected: list[str]
+) -> None:
+    assert keys(wakeups.of_node(Change(old, new), STORE, "ns")) == expected
+
+
+def test_volumes_that_come_and_go_wake_nobody() -> None:
+    used = msgspec.structs.replace(
+        node(), status=msgspec.structs.replace(node().status, volumes_in_use=("v",))
+    )
+    assert keys(wakeups.of_node(Change(node(), used), STORE, "ns")) == []
+
+
+def test_a_deleted_node_bereaves_the_machines_that_name_it() -> None:
+    store = machines(machine("a", node="n"), machine("b", node="n", deleted=BORN))
+    assert [m.metadata.name for m in wakeups.bereft_by(Change(node(), None), store)] == ["a"]
+    unmanaged = node(annotations={"node.machine.sapcloud.io/not-managed-by-mcm": "1"})
+    assert not list(wakeups.bereft_by(Change(unmanaged, None), store))
+    assert not list(wakeups.bereft_by(Change(node(), node()), store))
+
+
+FLEET = machines(
+    machine("new"),
+    machine("broken", phase="CrashLoopBackOff", provider_id="p"),
+    machine("running", phase="Running", provider_id="p"),
+    machine("going", phase="Terminating", deleted=BORN, provider_id="p"),
+)
+
+
+def test_a_class_wakes_those_who_wait_for_it() -> None:
+    added = Change(None, class_())
+    assert keys(wakeups.of_class(added, FLEET)) == ["ns/broken", "ns/going", "ns/new"]
+    assert keys(wakeups.of_class(Change(None, class_(), initial=True), FLEET)) == []
+
+
+def test_a_new_virtual_capacity_concerns_all_of_a_class() -> None:
+    template = MachineClassNodeTemplate(virtual_capacity={"x": "1"})
+    changed = msgspec.structs.replace(class_(), node_template=template)
+    assert len(keys(wakeups.of_class(Change(class_(), changed), FLEET))) == 4
+
+
+def test_a_secret_wakes_those_whose_class_refers_to_it() -> None:
+    classes: Store[MachineClass] = Store()
+    indexes.index_classes(classes)
+    classes.put(class_(secret="s"))
+    change = Change(None, Secret(metadata=ObjectMeta(name="s", namespace="ns")))
+    other = Change(None, Secret(metadata=ObjectMeta(name="t", namespace="ns")))
+    assert keys(wakeups.of_secret(change, classes, FLEET)) == ["ns/broken", "ns/going", "ns/new"]
+    assert keys(wakeups.of_secret(other, classes, FLEET)) == []
+
+
+def on_node(subject: Pod, name: str = "n") -> Pod:
+    return msgspec.structs.replace(subject, spec=PodSpec(node_name=name))
+
+
+DRAINED = machines(machine("a", node="n", deleted=BORN), machine("b", node="m"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, pod("p"), ["ns/a"]),
+        (pod("p"), None, ["ns/a"]),
+        (pod("p"), pod("p", deleted=BORN), ["ns/a"]),
+        (pod("p"), pod("p", phase="Succeeded"), ["ns/a"]),
+        (pod("p", phase="Pending"), pod("p"), []),
+        (pod("p"), pod("p", labels={"x": "y"}), []),
+    ],
+)
+def test_a_pod_wakes_a_drain_when_its_way_out_went_on(
+    old: Pod | None, new: Pod | None, expected: list[str]
+) -> None:
+    before, after = (None if p is None else on_node(p) for p in (old, new))
+    assert keys(wakeups.of_pod(Change(before, after), DRAINED)) == expected
+
+
+def test_a_pod_of_a_machine_that_stays_wakes_nobody() -> None:
+    assert keys(wakeups.of_pod(Change(None, on_node(pod("p"), "m")), DRAINED)) == []
+
+
+def test_a_budget_wakes_the_drains_it_holds_back() -> None:
+    attempts = Attempts(random.Random(1))
+    drains = [
+        Drain("ns/a", attempts, frozenset({"default"})),
+        Drain("ns/b", attempts, frozenset({"other"})),
+    ]
+    change = Change(budget("b"), budget("b", allowed=1))
+    assert keys(wakeups.of_budget(change, drains)) == ["ns/a"]

@@ -1,0 +1,300 @@
+"""A small API server for controllers that read stores and write through a writer.
+
+It keeps JSON objects and answers the mutating verbs as a real one would: preconditions, generation,
+the status subresource, finalizers. Everything above it (writer, stores, handlers, queues, workers)
+is the real thing; there is no watch, since a writer's answers reach the stores at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self, TypeVar, cast
+
+import msgspec
+import orjson
+from prometheus_client import CollectorRegistry
+
+from mcm.api.codec import decode_object, encode
+from mcm.api.meta import JSONObject, KubeObject, Resource, T
+from mcm.api.timestamps import rfc3339
+from mcm.client.client import Client
+from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mcm.clock import LoopClock
+from mcm.controllers.context import ControllerContext
+from mcm.controllers.runtime import Controller
+from mcm.controllers.settings import ControllerSettings
+from mcm.driver.contract import Driver
+from mcm.events import EventRecorder
+from mcm.informers import InformerFactory
+from mcm.sandbox.virtualtime import run_virtual
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+NAMESPACE = "ns"
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Write:
+    verb: str
+    resource: str
+    name: str
+    body: JSONObject = field(default_factory=dict)
+    subresource: str = ""
+
+
+class FakeApi:
+    """``refuse`` may return an error for a write: before it happens, or (``lose``) after."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        self.objects: dict[tuple[str, str], JSONObject] = {}
+        self.writes: list[Write] = []
+        self.refuse: Callable[[Write], KubeError | None] = lambda _: None
+        self.lose: Callable[[Write], KubeError | None] = lambda _: None
+        self._clock = clock
+        self._version = 0
+
+    async def create(
+        self,
+        resource: Resource[T],
+        body: Mapping[str, object] | msgspec.Struct,
+        *,
+        namespace: str = "",
+    ) -> T:
+        obj: JSONObject = orjson.loads(encode(body))
+        meta = _meta(obj)
+        write = await self._begin(Write("create", resource.plural, str(meta["name"]), obj))
+        key = (resource.plural, f"{namespace}/{write.name}" if namespace else write.name)
+        if key in self.objects:
+            raise AlreadyExists(409, "AlreadyExists", write.name)
+        obj.pop("status", None)
+        stamp = rfc3339(self._clock.now())
+        uid = f"{resource.kind}-{write.name}-{self._version}"
+        meta.update(uid=uid, generation=1, creationTimestamp=stamp)
+        if namespace:
+            meta["namespace"] = namespace
+        return self._end(write, resource, key, obj)
+
+    async def patch(
+        self,
+        resource: Resource[T],
+        name: str,
+        patch: Mapping[str, object],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **_: object,
+    ) -> T:
+        change = cast("JSONObject", patch)
+        write = await self._begin(Write("patch", resource.plural, name, change, subresource))
+        key, before = self._find(resource, name, namespace)
+        _check_preconditions(_meta(before), _meta(change))
+        only = {"status"} if subresource else set(change) - {"status"}
+        after = merge(before, {k: v for k, v in change.items() if k in only or k == "metadata"})
+        if subresource:
+            after["metadata"] = _meta(before)
+        if after.get("spec") != before.get("spec"):
+            _meta(after)["generation"] = cast("int", _meta(before)["generation"]) + 1
+        if _meta(after).get("deletionTimestamp") and not _meta(after).get("finalizers"):
+            del self.objects[key]
+            return _decode(resource, after)
+        return self._end(write, resource, key, after)
+
+    async def delete(
+        self,
+        resource: Resource[T],
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        **_: object,
+    ) -> T | None:
+        write = await self._begin(Write("delete", resource.plural, name))
+        key, before = self._find(resource, name, namespace)
+        _check_preconditions(_meta(before), {"uid": uid, "resourceVersion": resource_version})
+        if not _meta(before).get("finalizers"):
+            del self.objects[key]
+            return None
+        stamp = _meta(before).get("deletionTimestamp") or rfc3339(self._clock.now())
+        after = merge(before, {"metadata": {"deletionTimestamp": stamp}})
+        return self._end(write, resource, key, after)
+
+    async def _begin(self, write: Write) -> Write:
+        await self._clock.sleep(0)
+        self.writes.append(write)
+        if error := self.refuse(write):
+            raise error
+        return write
+
+    def _find(
+        self, resource: Resource[T], name: str, namespace: str
+    ) -> tuple[tuple[str, str], JSONObject]:
+        key = (resource.plural, f"{namespace}/{name}" if namespace else name)
+        if key not in self.objects:
+            raise NotFound(404, "NotFound", name)
+        return key, self.objects[key]
+
+    def _end(self, write: Write, resource: Resource[T], key: tuple[str, str], obj: JSONObject) -> T:
+        if _content(obj) != _content(self.objects.get(key, {})):
+            self._version += 1
+            _meta(obj)["resourceVersion"] = str(self._version)
+            self.objects[key] = obj
+        if error := self.lose(write):
+            raise error
+        return _decode(resource, self.objects[key])
+
+
+def merge(target: object, patch: object) -> JSONObject:
+    """RFC 7396."""
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items() if isinstance(patch, dict) else ():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = merge(result.get(key), value)
+        else:
+            result[key] = value
+    return result
+
+
+def _meta(obj: JSONObject) -> JSONObject:
+    meta = obj.setdefault("metadata", {})
+    return cast("JSONObject", meta)
+
+
+def _content(obj: JSONObject) -> JSONObject:
+    return merge(obj, {"metadata": {"resourceVersion": None}})
+
+
+def _check_preconditions(actual: JSONObject, wanted: JSONObject) -> None:
+    for name in ("uid", "resourceVersion"):
+        if wanted.get(name) and wanted[name] != actual.get(name):
+            raise Conflict(409, "Conflict", f"{name}: {wanted[name]} is not {actual.get(name)}")
+
+
+def _decode(resource: Resource[T], obj: JSONObject) -> T:
+    return decode_object(resource, orjson.dumps(obj))
+
+
+@dataclass
+class RecordedEvents:
+    """Stands in for the recorder of events."""
+
+    seen: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def event(
+        self,
+        resource: Resource[T],
+        obj: T,
+        kind: str,
+        reason: str,
+        note: str,
+        *,
+        action: str = "Reconcile",
+    ) -> None:
+        self.seen.append((obj.metadata.name, kind, reason, note))
+
+    def reasons(self) -> list[str]:
+        return [reason for _, _, reason, _ in self.seen]
+
+
+class Cluster:
+    """Control and target cluster with the stores, and whatever controllers a test builds."""
+
+    def __init__(self, *, settings: ControllerSettings | None = None, target: bool = True) -> None:
+        self.clock = LoopClock(EPOCH)
+        self.api = FakeApi(self.clock)
+        client = cast("Client", self.api)
+        self.factory = InformerFactory(client, clock=self.clock, namespace=NAMESPACE)
+        self.target = InformerFactory(client, clock=self.clock) if target else None
+        self.events = RecordedEvents()
+        self.context = ControllerContext(
+            control=client,
+            target=client if target else None,
+            control_informers=self.factory,
+            target_informers=self.target,
+            namespace=NAMESPACE,
+            clock=self.clock,
+            events=cast("EventRecorder", self.events),
+            driver=cast("Driver", None),
+            options=settings or ControllerSettings(),
+            registry=CollectorRegistry(),
+            random=random.Random(7),
+        )
+
+    @property
+    def writes(self) -> list[Write]:
+        return self.api.writes
+
+    def get(self, resource: Resource[T], name: str) -> T:
+        """Read from the server."""
+        key = f"{NAMESPACE}/{name}" if resource.namespaced else name
+        return _decode(resource, self.api.objects[resource.plural, key])
+
+    def all(self, resource: Resource[T]) -> list[T]:
+        found = (
+            v for (plural, _), v in sorted(self.api.objects.items()) if plural == resource.plural
+        )
+        return [_decode(resource, obj) for obj in found]
+
+    async def create(self, resource: Resource[T], body: JSONObject) -> T:
+        """Somebody creates an object."""
+        writer = self._factory_of(resource).writer
+        return await writer.create(resource, body, namespace=self._namespace(resource))
+
+    async def patch(
+        self, resource: Resource[T], name: str, change: JSONObject, *, subresource: str = ""
+    ) -> T:
+        """Somebody changes an object."""
+        return await self._factory_of(resource).writer.patch(
+            resource,
+            name,
+            change,
+            namespace=self._namespace(resource),
+            subresource=subresource,
+        )
+
+    async def delete(self, resource: Resource[T], name: str) -> None:
+        writer = self._factory_of(resource).writer
+        await writer.delete(resource, name, namespace=self._namespace(resource))
+
+    def behind(self, obj: KubeObject, resource: Resource[T]) -> None:
+        """Let the stores learn of something that no answer told."""
+        self._factory_of(resource).store(resource).observe(cast("T", obj))
+
+    def _factory_of(self, resource: Resource[T]) -> InformerFactory:
+        return self.factory if resource.namespaced or self.target is None else self.target
+
+    def _namespace(self, resource: Resource[T]) -> str:
+        return NAMESPACE if resource.namespaced else ""
+
+
+def play(scenario: Callable[[], Coroutine[object, object, R]]) -> R:
+    """Run a test's coroutine on virtual time."""
+    return run_virtual(scenario)
+
+
+class Running:
+    """Runs controllers while a test acts on the cluster."""
+
+    def __init__(self, cluster: Cluster, controllers: Iterable[Controller]) -> None:
+        self.cluster = cluster
+        self._controllers = tuple(controllers)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(c.run()) for c in self._controllers]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def settle(self, seconds: float = 5.0) -> None:
+        """Let whatever is going on go on for a while of virtual time."""
+        await self.cluster.clock.sleep(seconds)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mcm.api.machine import (
+    LastOperation,
+    MachinePhase,
+    MachineSetCondition,
+    MachineSetStatus,
+)
+from mcm.api.names import ANNOTATION_PRESERVE, CONDITION_FROZEN, PRESERVE_AUTO
+from mcm.controllers.machineset.status import (
+    ReplicaFailure,
+    rejected_status,
+    status_change,
+    status_of,
+)
+from tests.unit.machineset.objects import NOW, ago, machine, machine_set
+
+BROKEN = LastOperation(description="no quota", state="Failed", type="Create")
+FROZEN = MachineSetCondition(type=CONDITION_FROZEN, status="True", reason="x")
+QUOTA = ReplicaFailure("FailedCreate", "no quota")
+
+
+def with_status(status: MachineSetStatus) -> object:
+    return msgspec.structs.replace(machine_set(), status=status)
+
+
+def test_machines_are_counted_by_what_they_are() -> None:
+    machines = [
+        machine("a"),
+        machine("b", MachinePhase.AVAILABLE),
+        machine("c", MachinePhase.PENDING, labels={"extra": "label"}),
+        machine("d", MachinePhase.FAILED, operation=BROKEN),
+        machine("e", MachinePhase.FAILED, operation=BROKEN, preserved_until=ago(5)),
+        machine("f", deleted=True),
+        machine("g", annotations={ANNOTATION_PRESERVE: PRESERVE_AUTO}, labels={"name": "other"}),
+    ]
+    status = status_of(machine_set(), machines, None, NOW)
+    assert status.replicas == 7
+    assert status.fully_labeled_replicas == 6
+    assert status.ready_replicas == 2
+    assert status.available_replicas == 3
+    assert status.preserved_failed_replicas == 1
+    assert status.auto_preserve_failed_machine_count == 1
+    assert status.observed_generation == 1
+    assert status.failed_machines is not None
+    (summary,) = status.failed_machines
+    assert (summary.name, summary.owner_ref, summary.last_operation) == ("d", "set", BROKEN)
+    assert status.last_operation.last_update_time == NOW
+
+
+def test_failed_machines_are_listed_by_name_and_the_list_vanishes_when_empty() -> None:
+    machines = [machine(n, operation=BROKEN) for n in ("c", "a", "b")]
+    listed = status_of(machine_set(), machines, None, NOW).failed_machines
+    assert listed is not None
+    assert [m.name for m in listed] == ["a", "b", "c"]
+    assert status_of(machine_set(), [machine()], None, NOW).failed_machines is None
+
+
+def test_a_status_that_says_nothing_new_is_the_present_one() -> None:
+    machines = [machine("a")]
+    present = msgspec.structs.replace(
+        machine_set(), status=status_of(machine_set(), machines, None, ago(60))
+    )
+    assert status_of(present, machines, None, NOW) is present.status
+    assert status_change(present.status, present.status) == {}
+
+
+def test_a_new_generation_is_news() -> None:
+    present = msgspec.structs.replace(
+        machine_set(),
+        metadata=msgspec.structs.replace(machine_set().metadata, generation=2),
+        status=status_of(machine_set(), [], None, ago(60)),
+    )
+    wanted = status_of(present, [], None, NOW)
+    assert status_change(present.status, wanted) == {
+        "status": {
+            "observedGeneration": 2,
+            "lastOperation": {"lastUpdateTime": "2026-01-01T12:00:00Z"},
+        }
+    }
+
+
+def test_counters_that_fall_to_zero_are_removed() -> None:
+    old = MachineSetStatus(replicas=3, ready_replicas=2, available_replicas=2)
+    new = MachineSetStatus(replicas=3)
+    assert status_change(old, new) == {"status": {"readyReplicas": None, "availableReplicas": None}}
+
+
+def test_a_failure_is_raised_kept_as_first_said_and_taken_back() -> None:
+    calm = msgspec.structs.replace(machine_set(), status=MachineSetStatus(conditions=(FROZEN,)))
+    raised = status_of(calm, [], QUOTA, ago(60))
+    frozen, failure = raised.conditions
+    assert frozen is FROZEN
+    assert (failure.type, failure.status) == ("ReplicaFailure", "True")
+    assert (failure.reason, failure.message) == ("FailedCreate", "no quota")
+    assert failure.last_transition_time == ago(60)
+
+    failing = msgspec.structs.replace(calm, status=raised)
+    again = ReplicaFailure("FailedCreate", "no quota, request 77")
+    assert status_of(failing, [], again, NOW) is raised
+    assert status_of(failing, [], None, NOW).conditions == (FROZEN,)
+
+
+def test_another_reason_replaces_the_first() -> None:
+    failing = msgspec.structs.replace(
+        machine_set(), status=status_of(machine_set(), [], QUOTA, NOW)
+    )
+    other = status_of(failing, [], ReplicaFailure("FailedDelete", "forbidden"), NOW)
+    assert [(c.reason, c.message) for c in other.conditions] == [("FailedDelete", "forbidden")]
+
+
+def test_a_rejected_set_says_what_is_left_to_mend_and_keeps_its_counts() -> None:
+    present = msgspec.structs.replace(machine_set(), status=MachineSetStatus(replicas=2))
+    status = rejected_status(present, "spec.selector: Required value", NOW)
+    assert status.replicas == 2
+    assert status.observed_generation == 1
+    assert status.conditions[0].reason == "InvalidSpec"
+    rejected = msgspec.structs.replace(present, status=status)
+    assert rejected_status(rejected, "spec.selector: Required value", NOW) is status
+    mended = rejected_status(rejected, "spec.replicas: Invalid value -1", NOW)
+    assert mended.conditions[0].message == "spec.replicas: Invalid value -1"
+
+
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_times_are_whole_seconds(count: int) -> None:
+    machines = [machine(f"m{n}") for n in range(count)]
+    now = NOW.replace(microsecond=123456)
+    assert status_of(machine_set(), machines, QUOTA, now).conditions[0].last_transition_time == NOW

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from mcm.api.core import Node
+from mcm.api.machine import Machine
+from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, NODE_FINALIZER
+from mcm.controllers.node.controller import concerns_mark, nodes_of_machine_change
+from mcm.controllers.node.management import Decision, decide
+from mcm.informers import Change
+from tests.unit.machine.objects import BORN, READY, after, machine, node
+
+MARK = ANNOTATION_NOT_MANAGED_BY_MCM
+PATIENCE = timedelta(minutes=20)
+
+
+def decision(found: Node, *, has_machine: bool, minutes: float = 30) -> Decision:
+    return decide(found, has_machine=has_machine, now=after(minutes=minutes), patience=PATIENCE)
+
+
+def test_a_young_node_may_still_be_claimed() -> None:
+    assert decision(node(), has_machine=False, minutes=5) == Decision(after=15 * 60)
+
+
+def test_a_node_of_nobody_is_marked_and_let_go_in_one_write() -> None:
+    held = node(finalizers=("a", NODE_FINALIZER, "b"))
+    assert decision(held, has_machine=False).patch == {
+        "metadata": {
+            "uid": "uid-n",
+            "resourceVersion": "9",
+            "annotations": {MARK: "1"},
+            "finalizers": ["a", "b"],
+        }
+    }
+
+
+def test_a_node_without_our_finalizer_is_only_marked() -> None:
+    assert decision(node(), has_machine=False).patch == {
+        "metadata": {"uid": "uid-n", "annotations": {MARK: "1"}}
+    }
+
+
+def test_a_marked_node_costs_nothing_more() -> None:
+    assert decision(node(annotations={MARK: "1"}), has_machine=False) == Decision()
+
+
+def test_a_machine_takes_the_mark_away_whatever_the_nodes_age() -> None:
+    patch = decision(node(annotations={MARK: "1"}), has_machine=True, minutes=1).patch
+    assert patch == {"metadata": {"uid": "uid-n", "annotations": {MARK: None}}}
+    assert decision(node(), has_machine=True) == Decision()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, node(), True),
+        (node(), None, False),
+        (node(), node(conditions=(READY,)), False),
+        (node(), node(labels={"a": "b"}), True),
+        (node(), node(annotations={"a": "b"}), True),
+        (node(), node(finalizers=("f",)), True),
+    ],
+)
+def test_heartbeats_do_not_concern_the_mark(
+    old: Node | None, new: Node | None, *, expected: bool
+) -> None:
+    assert concerns_mark(Change(old, new)) is expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        (None, machine(node="n"), ("n",)),
+        (machine(node="n"), None, ("n",)),
+        (machine(), machine(node="n"), ("n",)),
+        (machine(node="n"), machine(node="o"), ("n", "o")),
+        (machine(node="n"), machine(node="n", deleted=BORN), ()),
+        (None, machine(), ()),
+    ],
+)
+def test_a_machine_concerns_the_node_it_claims_or_claimed(
+    old: Machine | None, new: Machine | None, names: tuple[str, ...]
+) -> None:
+    assert nodes_of_machine_change(Change(old, new)) == names
