@@ -20,7 +20,6 @@ from mcm.api.meta import (
     OwnerReference,
     Resource,
     T,
-    is_controlled_by,
 )
 from mcm.api.selectors import is_empty, matches
 from mcm.informers.store import Store
@@ -87,18 +86,21 @@ def claims_of(
     children: Iterable[T],
     orphans: Iterable[T],
 ) -> Claims[T]:
-    """Sort ``children`` (controlled by ``owner``) and ``orphans`` (controlled by none).
+    """Sort ``children`` (as :func:`children_of` returns them) and ``orphans``.
 
     An owner that is being deleted, or has no selector, keeps all that it controls: the garbage
     collector would take it along in any case.
     """
-    mine = [child for child in children if is_controlled_by(child.metadata, owner.uid)]
     if selector is None or owner.deletion_timestamp is not None:
-        return Claims(tuple(mine))
+        return Claims(tuple(children))
+    kept: list[T] = []
+    lost: list[T] = []
+    for child in children:
+        (kept if matches(selector, child.metadata.labels) else lost).append(child)
     return Claims(
-        tuple(c for c in mine if matches(selector, c.metadata.labels)),
+        tuple(kept),
         adopt=tuple(o for o in orphans if _adoptable(o.metadata, selector)),
-        release=tuple(c for c in mine if not matches(selector, c.metadata.labels)),
+        release=tuple(lost),
     )
 
 

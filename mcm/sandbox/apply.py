@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import final
 
+import orjson
+
 from mcm.api.meta import JSONObject
 from mcm.sandbox.fields.merging import Removal, merge, surrendered
 from mcm.sandbox.fields.ownership import (
@@ -34,6 +36,8 @@ from mcm.sandbox.fields.sets import (
 )
 from mcm.sandbox.fields.types import FieldType, type_of_object
 
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 __all__ = ["ApplyConflict", "FieldError", "server_side_apply", "track_update"]
 
 
@@ -46,10 +50,15 @@ class ApplyConflict(Exception):
     """
 
     def __init__(self, conflicts: list[tuple[Owner, Path]]) -> None:
-        found = sorted(conflicts, key=lambda c: (str(c[0]), c[1]))
+        found = sorted(conflicts, key=lambda c: (str(c[0]), _leaves_first(c[1])))
         self.conflicts = [(owner.manager, display(path)) for owner, path in found]
         self.causes = [(f"conflict with {owner}", display(path)) for owner, path in found]
         super().__init__(_conflict_message([(str(o), display(p)) for o, p in found]))
+
+
+def _leaves_first(path: Path) -> list[tuple[bool, str]]:
+    """A sort key by which members of an object come before members of its members."""
+    return [(depth < len(path), element) for depth, element in enumerate(path, start=1)]
 
 
 def _conflict_message(found: list[tuple[str, str]]) -> str:
@@ -113,9 +122,35 @@ def _after_write(
         if owner != me
         for path in entry.fields & written
     ]
-    if contested and not force:
+    if contested and not force and not _is_kubectls_own(live, contested, me, kind):
         raise ApplyConflict(contested)
     return without_fields(owners, written | frozenset(changes.removed), sparing=me)
+
+
+def _is_kubectls_own(
+    live: JSONObject | None, contested: list[tuple[Owner, Path]], me: Owner, kind: FieldType
+) -> bool:
+    """Whether all that is contested comes from kubectl's client-side apply, which a server-side
+    apply by kubectl succeeds: it is what the annotation says was applied last, and still so."""
+    if me.manager != "kubectl" or live is None:
+        return False
+    last = _last_applied(live)
+    if last is None:
+        return False
+    differing = compare(last, _without_managed_fields(live), kind)
+    agreed = paths_of(last, kind) - differing.written - differing.removed
+    return all(path in agreed for _, path in contested)
+
+
+def _last_applied(live: JSONObject) -> JSONObject | None:
+    metadata = live.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(_LAST_APPLIED) if isinstance(annotations, dict) else None
+    try:
+        last = orjson.loads(text) if isinstance(text, str) else None
+    except orjson.JSONDecodeError:
+        return None
+    return last if isinstance(last, dict) else None
 
 
 def _stored(

@@ -16,6 +16,7 @@ PODS = "pods"
 NODES = "nodes"
 SECRETS = "secrets"
 EVENTS = "events"
+LEASES = "leases.coordination.k8s.io"
 POD_DISRUPTION_BUDGETS = "poddisruptionbudgets.policy"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 

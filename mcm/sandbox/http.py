@@ -40,7 +40,7 @@ COMPRESS_FROM = 128 * 1024
 """Bytes; smaller answers cost less to send than to compress (upstream's threshold)."""
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
-_SHUTDOWN_SECONDS = 2.0
+SHUTDOWN_SECONDS = 2.0
 
 
 @final
@@ -70,7 +70,7 @@ async def serve_https(
         web.Server(
             door.answer, request_factory=_request, handler_cancellation=True, access_log=None
         ),
-        shutdown_timeout=_SHUTDOWN_SECONDS,
+        shutdown_timeout=SHUTDOWN_SECONDS,
     )
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=certificates.server_context())

@@ -214,11 +214,12 @@ class _Reader(AsyncIterator[bytes]):
             return chunk
         left, ending = self._events_left
         lines = chunk.splitlines(keepends=True)
-        self._events_left = (left - len(lines), ending)
-        if len(lines) < left or (len(lines) == left and ending.how is not WatchEnd.TORN):
-            if len(lines) == left:
-                self.end(ending)
+        torn = ending.how is WatchEnd.TORN
+        if len(lines) < left or (torn and len(lines) == left):
+            self._events_left = (left - len(lines), ending)
             return chunk
         self.end(ending)
-        torn = lines[left][: len(lines[left]) // 2] if ending.how is WatchEnd.TORN else b""
-        return b"".join(lines[:left]) + torn
+        kept = lines[:left]
+        if torn:
+            kept.append(lines[left][: len(lines[left]) // 2])
+        return b"".join(kept)

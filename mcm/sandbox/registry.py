@@ -205,7 +205,7 @@ class Registry:
         found = [i for i in self if i.storage == storage and i.api_version == i.stored_api_version]
         return found[0] if found else next((i for i in self if i.storage == storage), None)
 
-    def collection_path(self, manifest: JSONObject) -> str:
+    def collection_path(self, manifest: Mapping[str, object]) -> str:
         """Return the URL path a manifest is created at; namespaced objects without a namespace go
         to ``default``. Raises LookupError if nothing of its apiVersion and kind is served."""
         group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")

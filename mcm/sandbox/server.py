@@ -22,6 +22,7 @@ from mcm.sandbox.apiserver.counters import RequestCounters
 from mcm.sandbox.apiserver.endpoints import Endpoints
 from mcm.sandbox.apiserver.errors import StatusError, internal, too_large_body, too_large_version
 from mcm.sandbox.apiserver.establishing import DefinitionWatcher
+from mcm.sandbox.apiserver.expiring import EventExpiry
 from mcm.sandbox.apiserver.handlers import answer
 from mcm.sandbox.apiserver.listing import NotYetReached
 from mcm.sandbox.apiserver.negotiation import accepted_form
@@ -69,6 +70,7 @@ class ApiServer:
         DefinitionWatcher(
             self._state, self._builtin("apiextensions.k8s.io", "customresourcedefinitions")
         )
+        EventExpiry(self._state)
         self._create_namespaces()
 
     async def handle(self, request: Request) -> Response | StreamResponse:
@@ -116,6 +118,11 @@ class ApiServer:
     @property
     def clock(self) -> Clock:
         return self._state.clock
+
+    def restart(self) -> None:
+        """Do what a restart looks like from outside: watches end, history is forgotten."""
+        self.end_watches()
+        self.store.compact()
 
     @property
     def watch_count(self) -> int:

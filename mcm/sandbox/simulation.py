@@ -17,18 +17,20 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import final
 
 from prometheus_client import CollectorRegistry
 
-from mcm.api.crds import crd_manifests
 from mcm.api.core import NODES
+from mcm.api.crds import crd_manifests
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.client.client import Client
 from mcm.clock import LoopClock
+from mcm.leaderelection import LeadershipLost
 from mcm.manager import Manager
 from mcm.options import Options
 from mcm.providers.simulated import provider, virtual_machine
@@ -71,6 +73,7 @@ class Simulation:
             heartbeat_interval=heartbeat_interval,
             namespace=self._options.namespace,
         )
+        self.losses = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self.manager = self._make_manager()
@@ -99,9 +102,10 @@ class Simulation:
         self._managing = asyncio.create_task(self.manager.run(self._stop))
 
     async def stop_manager(self) -> None:
-        """End it in order, as SIGTERM does; raises what it died of."""
+        """End it in order, as SIGTERM does; raises what it died of, but for a lost lease."""
         self._stop.set()
-        await self._managing
+        with suppress(LeadershipLost):
+            await self._managing
 
     async def crash_manager(self) -> None:
         """End it without a goodbye, and put a new one in its place, not yet started."""
@@ -121,9 +125,7 @@ class Simulation:
         """
         started = self.clock.monotonic()
         while not condition():
-            if self._managing.done() and not self._stop.is_set():
-                await self._managing
-                raise AssertionError("the manager ended by itself")
+            await self._restart_after_loss()
             passed = self.clock.monotonic() - started
             assert passed < within, f"not within {within} s: {what or condition}\n{self.describe()}"
             await self.clock.sleep(_LOOK_EVERY)
@@ -131,6 +133,23 @@ class Simulation:
 
     async def pass_time(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
+        await self._restart_after_loss()
+
+    async def _restart_after_loss(self) -> None:
+        """A manager that lost its lease ends, and a new one is started, as a kubelet would do.
+
+        Any other end is raised.
+        """
+        if not self._managing.done() or self._managing.cancelled() or self._stop.is_set():
+            return
+        try:
+            await self._managing
+        except LeadershipLost:
+            self.losses += 1
+            self.manager = self._make_manager()
+            self.start_manager()
+        else:
+            raise AssertionError("the manager ended by itself")
 
     def objects(self, resource: Resource[T]) -> list[JSONObject]:
         """Return what the server stores now, without asking over the API."""

@@ -7,18 +7,20 @@ counts only where it speaks of more machines than are seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, final
 
 from mcm.api.machine import Machine, MachineSet
-from mcm.api.names import (
-    ANNOTATION_DESIRED_REPLICAS,
-    ANNOTATION_MAX_REPLICAS,
-    PRIORITY_DEFAULT,
-)
+from mcm.api.names import ANNOTATION_DESIRED_REPLICAS, ANNOTATION_MAX_REPLICAS
 from mcm.controllers.machineset.membership import is_available, is_failed, is_terminating
-from mcm.controllers.machineset.ranking import deletion_order, is_preserved, priority_of
+from mcm.controllers.machineset.ranking import (
+    DEFAULT_PRIORITY,
+    deletion_order,
+    is_preserved,
+    priority_of,
+)
 from mcm.controllers.machineset.scaling import chosen_by_autoscaler
 
 Targets: TypeAlias = Mapping[str, int]
@@ -117,17 +119,25 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
         uid=machine_set.metadata.uid,
         name=machine_set.metadata.name,
         replicas=machine_set.spec.replicas,
-        serving=tuple(
-            is_available(m) and m.metadata.name not in doomed for m in deletion_order(staying, now)
-        ),
+        serving=_serving(staying, doomed, now),
         terminating=len(everyone) - len(staying),
         reported=machine_set.status.replicas,
-        elect=sum(priority_of(m) < int(PRIORITY_DEFAULT) for m in staying),
+        elect=sum(priority_of(m) < DEFAULT_PRIORITY for m in staying),
         preserved=sum(is_failed(m) and is_preserved(m, now) for m in staying),
         desired=_number(annotations, ANNOTATION_DESIRED_REPLICAS),
         most=_number(annotations, ANNOTATION_MAX_REPLICAS),
         deleted=machine_set.metadata.deletion_timestamp is not None,
     )
+
+
+def _serving(
+    staying: Sequence[Machine], doomed: AbstractSet[str], now: datetime
+) -> tuple[bool, ...]:
+    serves = [is_available(m) and m.metadata.name not in doomed for m in staying]
+    if all(serves):
+        return tuple(serves)  # as nearly always: no order tells them apart
+    by_name = {m.metadata.name: s for m, s in zip(staying, serves, strict=True)}
+    return tuple(by_name[m.metadata.name] for m in deletion_order(staying, now))
 
 
 def _number(annotations: Mapping[str, str], key: str) -> int | None:

@@ -19,10 +19,6 @@ def is_available(machine: Machine) -> bool:
     return machine.phase in _SERVING and not is_terminating(machine)
 
 
-def is_ready(machine: Machine) -> bool:
-    return machine.phase == MachinePhase.RUNNING and not is_terminating(machine)
-
-
 def is_failed(machine: Machine) -> bool:
     return machine.phase == MachinePhase.FAILED and not is_terminating(machine)
 

@@ -7,7 +7,7 @@ pass and in every process, so a repeated scale-down never picks another machine 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -21,11 +21,13 @@ from mcm.api.names import (
 )
 from mcm.api.timestamps import parse_rfc3339
 
+DEFAULT_PRIORITY: Final = int(PRIORITY_DEFAULT)
+
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 
-_PHASE_RANK: Final = {
+_PHASE_RANK: Final[Mapping[str, int]] = {
     MachinePhase.TERMINATING: 0,
     MachinePhase.FAILED: 1,
     MachinePhase.CRASH_LOOP_BACK_OFF: 2,
@@ -61,13 +63,14 @@ def deletion_order(machines: Iterable[Machine], now: datetime) -> list[Machine]:
 
 
 def rank_of(machine: Machine, now: datetime) -> Rank:
-    preserved = is_preserved(machine, now)
+    until = preserved_until(machine)
+    preserved = until is not None and until > now
     marked_at = marked_for_deletion_at(machine)
     annotations = machine.metadata.annotations
     return Rank(
         preserved=preserved,
         preserved_by_user=preserved and annotations.get(ANNOTATION_PRESERVE) != PRESERVE_AUTO,
-        preserved_until=(preserved_until(machine) or _EVER) if preserved else _EVER,
+        preserved_until=until if preserved and until is not None else _EVER,
         priority=priority_of(machine),
         unmarked=marked_at is None,
         marked_at=marked_at or _NEVER,
@@ -89,15 +92,21 @@ def is_preserved(machine: Machine, now: datetime) -> bool:
 
 def priority_of(machine: Machine) -> int:
     """Read the priority annotation; absent or no integer counts as the default, 3."""
-    text = machine.metadata.annotations.get(ANNOTATION_PRIORITY, PRIORITY_DEFAULT)
-    return int(text if _INTEGER.fullmatch(text) else PRIORITY_DEFAULT)
+    text = machine.metadata.annotations.get(ANNOTATION_PRIORITY)
+    return DEFAULT_PRIORITY if text is None or text == PRIORITY_DEFAULT else _integer(text)
+
+
+def _integer(text: str) -> int:
+    return int(text) if _INTEGER.fullmatch(text) else DEFAULT_PRIORITY
 
 
 def marked_for_deletion_at(machine: Machine) -> datetime | None:
     """When the autoscaler chose the machine, or None if it did not (or nobody can read when)."""
-    text = machine.metadata.annotations.get(ANNOTATION_MARKED_FOR_DELETION, "")
+    text = machine.metadata.annotations.get(ANNOTATION_MARKED_FOR_DELETION)
+    if not text:
+        return None
     try:
-        return parse_rfc3339(text) if text else None
+        return parse_rfc3339(text)
     except ValueError:
         return None
 
@@ -105,7 +114,4 @@ def marked_for_deletion_at(machine: Machine) -> datetime | None:
 def _phase_rank(machine: Machine) -> int:
     if machine.metadata.deletion_timestamp is not None:
         return _PHASE_RANK[MachinePhase.TERMINATING]
-    try:
-        return _PHASE_RANK[MachinePhase(machine.phase)]
-    except ValueError:
-        return _RANK_OF_OTHERS
+    return _PHASE_RANK.get(machine.phase, _RANK_OF_OTHERS)

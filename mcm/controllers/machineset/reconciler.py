@@ -90,15 +90,11 @@ class MachineSetReconciler:
 
     async def _manage(self, machine_set: MachineSet) -> Outcome:
         errors = [*await self._machines.claim(machine_set)]
-        owned = self._machines.owned(machine_set)
-        errors += await self._machines.sync_templates(machine_set, owned)
-        now = self._clock.now()
-        decided = plan(
-            machine_set,
-            self._machines.owned(machine_set),
-            now,
-            protected_until=self._protected(owned),
+        errors += await self._machines.sync_templates(
+            machine_set, self._machines.owned(machine_set)
         )
+        owned, now = self._machines.owned(machine_set), self._clock.now()
+        decided = plan(machine_set, owned, now, protected_until=self._protected(owned))
         failures, failure = await self._carry_out(machine_set, decided)
         await self._report(machine_set, failure)
         raise_together(f"machine set {machine_set.metadata.key}", (*errors, *failures))

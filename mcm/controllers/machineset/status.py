@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +31,7 @@ from mcm.api.names import (
 from mcm.api.patches import merge_diff
 from mcm.api.templates import labels_of
 from mcm.api.timestamps import whole_seconds
-from mcm.controllers.machineset.membership import is_available, is_ready
+from mcm.controllers.machineset.membership import is_terminating
 from mcm.controllers.machineset.ranking import preserved_until
 
 REASON_INVALID_SPEC: Final = "InvalidSpec"
@@ -59,12 +60,14 @@ def status_of(
     It equals the present one if nothing is to be said; ``lastOperation`` moves on only otherwise.
     """
     old = machine_set.status
+    phases = Counter(m.phase for m in machines if not is_terminating(m))
+    running = phases[MachinePhase.RUNNING]
     wanted = msgspec.structs.replace(
         old,
         replicas=len(machines),
         fully_labeled_replicas=_count_labelled(machine_set, machines),
-        ready_replicas=sum(map(is_ready, machines)),
-        available_replicas=sum(map(is_available, machines)),
+        ready_replicas=running,
+        available_replicas=running + phases[MachinePhase.AVAILABLE],
         preserved_failed_replicas=sum(map(_is_preserved_failure, machines)),
         auto_preserve_failed_machine_count=sum(map(_is_auto_preserved, machines)),
         failed_machines=tuple(_summaries(machine_set, machines)) or None,
@@ -134,7 +137,7 @@ def _count_labelled(machine_set: MachineSet, machines: Iterable[Machine]) -> int
 
 
 def _is_preserved_failure(machine: Machine) -> bool:
-    return machine.phase == MachinePhase.FAILED and preserved_until(machine) is not None
+    return preserved_until(machine) is not None and machine.phase == MachinePhase.FAILED
 
 
 def _is_auto_preserved(machine: Machine) -> bool:
@@ -143,9 +146,8 @@ def _is_auto_preserved(machine: Machine) -> bool:
 
 def _summaries(machine_set: MachineSet, machines: Iterable[Machine]) -> Iterable[MachineSummary]:
     """Machines whose last operation failed, in the order of their names."""
-    for machine in sorted(machines, key=lambda m: m.metadata.name):
-        if machine.status.last_operation.state != OperationState.FAILED:
-            continue
+    failed = (m for m in machines if m.status.last_operation.state == OperationState.FAILED)
+    for machine in sorted(failed, key=lambda m: m.metadata.name):
         if not _is_preserved_failure(machine):
             yield MachineSummary(
                 name=machine.metadata.name,

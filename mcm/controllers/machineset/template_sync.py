@@ -42,6 +42,8 @@ def sync_change(machine: Machine, wanted: MachineSpec, *, raw_node_template: obj
     nobody could delete it.
     """
     wanted = _with_override(machine, wanted)
+    if _what_syncs(machine.spec) == _what_syncs(wanted):
+        return {}  # the usual case, and the cheap one
     spec: JSONObject = {}
     if machine.spec.class_.kind != wanted.class_.kind:
         spec["class"] = {"kind": wanted.class_.kind}
@@ -51,6 +53,21 @@ def sync_change(machine: Machine, wanted: MachineSpec, *, raw_node_template: obj
             machine.spec.node_template, wanted.node_template, raw=raw_node_template
         )
     return {"spec": spec} if spec else {}
+
+
+def _what_syncs(spec: MachineSpec) -> tuple[object, ...]:
+    return (
+        spec.class_.kind,
+        spec.node_template,
+        spec.drain_timeout,
+        spec.health_timeout,
+        spec.creation_timeout,
+        spec.in_place_update_timeout,
+        spec.machine_preserve_timeout,
+        spec.disable_health_timeout,
+        spec.max_evict_retries,
+        spec.node_conditions,
+    )
 
 
 def configuration_change(had: MachineSpec, wanted: MachineSpec) -> JSONObject:

@@ -7,16 +7,15 @@ stands in the VMs' status, so it can be stopped and started again at any moment.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from datetime import datetime
 from typing import final
 
 from prometheus_client import CollectorRegistry
 
-from mcm.api.core import NODES, PODS, Node, Pod
+from mcm.api.core import NODES, Node
 from mcm.api.durations import parse_duration
-from mcm.api.timestamps import rfc3339
+from mcm.api.timestamps import micro_time
 from mcm.client.client import Client
 from mcm.client.errors import NotFound
 from mcm.clock import Clock
@@ -24,18 +23,17 @@ from mcm.controllers.runtime import DONE, Controller, Outcome
 from mcm.informers.change import Change
 from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.kubelet import Kubelets
-from mcm.providers.simulated.pods import PodRunner
+from mcm.providers.simulated.pods import RUNNABLE_PODS, PodRunner, RunnablePod
 from mcm.providers.simulated.virtual_machine import (
     VIRTUAL_MACHINES,
     PowerState,
     VirtualMachine,
     VMPhase,
 )
-from mcm.workqueue import WorkQueue
-
-logger = logging.getLogger(__name__)
+from mcm.workqueue import ExponentialLimiter, WorkQueue
 
 _READY_SECONDS = 1.0
+_SOONEST_RETRY, _LATEST_RETRY = 0.05, 5.0
 _BY_NODE = "node"
 
 
@@ -62,14 +60,21 @@ class SimulatedCloud:
         self._clock = clock
         self._factories = (
             InformerFactory(
-                control, clock=clock, namespace=namespace, registry=registry, name="cloud"
+                control,
+                clock=clock,
+                namespace=namespace,
+                registry=registry,
+                name="cloud",
+                randomness=randomness,
             ),
-            InformerFactory(target, clock=clock, registry=registry, name="kubelets"),
+            InformerFactory(
+                target, clock=clock, registry=registry, name="kubelets", randomness=randomness
+            ),
         )
         self._vms = self._factories[0].store(VIRTUAL_MACHINES)
         self._vms.add_index(_BY_NODE, lambda vm: (vm.spec.node_name,))
         self._nodes = self._factories[1].store(NODES)
-        self._pods = self._factories[1].store(PODS)
+        self._pods = self._factories[1].store(RUNNABLE_PODS)
         self._pods.add_index(_BY_NODE, lambda pod: (pod.spec.node_name,))
         self._kubelets = Kubelets(
             target,
@@ -79,9 +84,9 @@ class SimulatedCloud:
             heartbeat_interval=heartbeat_interval,
         )
         runner = PodRunner(target, self._pods, clock=clock, is_alive=self._is_alive)
-        self._vm_queue: WorkQueue[str] = WorkQueue("simulated-vms", clock=clock)
-        self._beat_queue: WorkQueue[str] = WorkQueue("simulated-heartbeats", clock=clock)
-        self._pod_queue: WorkQueue[str] = WorkQueue("simulated-pods", clock=clock)
+        self._vm_queue = _queue("simulated-vms", clock)
+        self._beat_queue = _queue("simulated-heartbeats", clock)
+        self._pod_queue = _queue("simulated-pods", clock)
         self._controllers = tuple(
             Controller(queue.name, queue, reconcile, workers=workers, clock=clock)
             for queue, reconcile in (
@@ -92,7 +97,7 @@ class SimulatedCloud:
         )
         self._factories[0].informer(VIRTUAL_MACHINES).add_handler(self._on_vm)
         self._factories[1].informer(NODES).add_handler(self._on_node)
-        self._factories[1].informer(PODS).add_handler(self._on_pod)
+        self._factories[1].informer(RUNNABLE_PODS).add_handler(self._on_pod)
 
     async def run(self) -> None:
         """Simulate until cancelled."""
@@ -114,9 +119,9 @@ class SimulatedCloud:
         for vm in self._vms.by_index(_BY_NODE, change.object.metadata.name):
             self._vm_queue.add(vm.metadata.key)
 
-    def _on_pod(self, change: Change[Pod]) -> None:
-        if change.new is not None and change.new.spec.node_name:
-            self._pod_queue.add(change.new.metadata.key)
+    def _on_pod(self, change: Change[RunnablePod]) -> None:
+        if change.object.spec.node_name:
+            self._pod_queue.add(change.object.metadata.key)
 
     def _is_alive(self, node_name: str) -> bool:
         return any(_runs(vm) for vm in self._vms.by_index(_BY_NODE, node_name))
@@ -148,14 +153,15 @@ class SimulatedCloud:
         joined = booted + _seconds(vm.spec.join_latency)
         if age < booted:
             return Outcome(after=booted - age, reason="booting")
-        if vm.spec.joins and not vm.status.joined and age >= joined:
+        joins = vm.spec.joins and vm.spec.node_name
+        if joins and not vm.status.joined and age >= joined:
             await self._kubelets.register(vm)
             await self._set_status(vm, VMPhase.RUNNING, start=vm.status.start_time, joined=True)
             self._beat_queue.add_after(vm.metadata.key, self._kubelets.next_heartbeat())
             return Outcome(after=_READY_SECONDS, reason="until the node is ready")
         if vm.status.phase == VMPhase.BOOTING:
             await self._set_status(vm, VMPhase.RUNNING, start=vm.status.start_time, joined=False)
-        if not vm.spec.joins:
+        if not joins:
             return DONE
         if not vm.status.joined:
             return Outcome(after=joined - age, reason="joining")
@@ -183,7 +189,7 @@ class SimulatedCloud:
     ) -> None:
         status = {
             "phase": phase.value,
-            "startTime": rfc3339(start) if start else None,
+            "startTime": micro_time(start) if start else None,
             "joined": joined,
         }
         try:
@@ -201,6 +207,13 @@ class SimulatedCloud:
 
 def _runs(vm: VirtualMachine) -> bool:
     return vm.spec.power_state == PowerState.ON and vm.status.joined
+
+
+def _queue(name: str, clock: Clock) -> WorkQueue[str]:
+    """A kubelet tries again within seconds however long the API server was away: the default
+    back-off would let nodes look dead long after."""
+    limiter = ExponentialLimiter[str](base=_SOONEST_RETRY, cap=_LATEST_RETRY)
+    return WorkQueue(name, clock=clock, limiter=limiter)
 
 
 def _seconds(duration: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from typing import final
@@ -66,22 +67,19 @@ class SimulatedDriver:
         self._clock = clock
         self._random = randomness
         self._calls: Counter[tuple[str, str]] = Counter()
+        self._quota_lock = asyncio.Lock()
 
     async def create_machine(self, request: CreateMachineRequest) -> CreateMachineResponse:
         spec = decode(request.machine_class.provider_spec)
         name = request.machine.metadata.name
         await self._begin("create", name, spec)
-        await self._check_quota(request.machine_class, spec)
-        try:
-            vm = await self._client.create(
-                VIRTUAL_MACHINES,
-                _manifest(request, spec, namespace=self._namespace),
-                namespace=self._namespace,
-            )
-        except AlreadyExists:
-            vm = await self._find(name)
-        except KubeError as error:
-            raise _unavailable(error) from error
+        if spec.quota:
+            # Between count and creation nobody else may create, or both would pass.
+            async with self._quota_lock:
+                await self._check_quota(request.machine_class, spec, name)
+                vm = await self._create(request, spec)
+        else:
+            vm = await self._create(request, spec)
         return CreateMachineResponse(
             provider_id=vm.provider_id, node_name=vm.spec.node_name, addresses=_addresses(vm)
         )
@@ -122,7 +120,7 @@ class SimulatedDriver:
         )
 
     async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
-        spec = decode(request.machine_class.provider_spec)
+        spec = _decode_leniently(request.machine_class)
         machine = request.machine
         # An orphan's stub may carry only the provider ID.
         name = name_of(machine.spec.provider_id, self._namespace) or machine.metadata.name
@@ -163,8 +161,24 @@ class SimulatedDriver:
             if due or (failure.probability and self._random.random() < failure.probability):
                 raise DriverError(Code.from_text(failure.code), failure.message)
 
-    async def _check_quota(self, machine_class: MachineClass, spec: ProviderSpec) -> None:
-        if spec.quota and len(await self._vms_of(machine_class)) >= spec.quota:
+    async def _create(self, request: CreateMachineRequest, spec: ProviderSpec) -> VirtualMachine:
+        try:
+            return await self._client.create(
+                VIRTUAL_MACHINES,
+                _manifest(request, spec, namespace=self._namespace),
+                namespace=self._namespace,
+            )
+        except AlreadyExists:
+            return await self._find(request.machine.metadata.name)
+        except KubeError as error:
+            raise _unavailable(error) from error
+
+    async def _check_quota(
+        self, machine_class: MachineClass, spec: ProviderSpec, name: str
+    ) -> None:
+        """A VM that a repeated call finds in place needs no room."""
+        names = {vm.metadata.name for vm in await self._vms_of(machine_class)}
+        if name not in names and len(names) >= spec.quota:
             raise DriverError(
                 Code.RESOURCE_EXHAUSTED,
                 f"quota of {spec.quota} VMs for class {machine_class.metadata.name} is used up",
@@ -192,6 +206,14 @@ class SimulatedDriver:
     def _forget(self, name: str) -> None:
         for key in [k for k in self._calls if k[1] == name]:
             del self._calls[key]
+
+
+def _decode_leniently(machine_class: MachineClass) -> ProviderSpec:
+    """A class spoilt after its VMs were made must not keep them from going."""
+    try:
+        return decode(machine_class.provider_spec)
+    except DriverError:
+        return ProviderSpec()
 
 
 def _manifest(

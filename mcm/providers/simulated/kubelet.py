@@ -6,11 +6,11 @@ of them fit in one event loop.
 
 from __future__ import annotations
 
-import logging
 import random
 from typing import final
 
 from mcm.api.core import LEASES, NODES, Node
+from mcm.api.meta import JSONObject
 from mcm.api.timestamps import micro_time
 from mcm.client.client import Client, PatchType
 from mcm.client.errors import AlreadyExists, NotFound
@@ -18,8 +18,6 @@ from mcm.clock import Clock
 from mcm.informers.store import Store
 from mcm.providers.simulated import node_objects
 from mcm.providers.simulated.virtual_machine import VirtualMachine
-
-logger = logging.getLogger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
@@ -61,14 +59,16 @@ class Kubelets:
         A Node that is gone stays gone: a kubelet registers only when it starts.
         """
         node = self._nodes.get(vm.spec.node_name)
-        if node is None or not node_objects.reports_otherwise(node, vm):
+        if node is None:
             return
-        status = {"conditions": node_objects.conditions(vm, self._clock.now())}
+        changed = node_objects.changed_conditions(node, vm, self._clock.now())
+        if not changed:
+            return
         try:
             answer = await self._client.patch(
                 NODES,
                 node.metadata.name,
-                {"metadata": {"uid": node.metadata.uid}, "status": status},
+                {"metadata": {"uid": node.metadata.uid}, "status": {"conditions": changed}},
                 subresource="status",
                 patch_type=PatchType.STRATEGIC,
             )
@@ -79,20 +79,27 @@ class Kubelets:
     async def heartbeat(self, vm: VirtualMachine) -> None:
         """Renew the Node's lease, creating it at first."""
         name = vm.spec.node_name
-        spec = {"renewTime": micro_time(self._clock.now())}
+        renewed: JSONObject = {"renewTime": micro_time(self._clock.now())}
         try:
-            await self._client.patch(LEASES, name, {"spec": spec}, namespace=LEASE_NAMESPACE)
+            await self._client.patch(LEASES, name, {"spec": renewed}, namespace=LEASE_NAMESPACE)
         except NotFound:
-            body = {
-                "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
-                "spec": {
-                    "holderIdentity": name,
-                    "leaseDurationSeconds": _LEASE_SECONDS,
-                    **spec,
-                },
-            }
+            body = _lease(name, renewed, owner=self._nodes.get(name))
             await self._client.create(LEASES, body, namespace=LEASE_NAMESPACE)
 
     def next_heartbeat(self) -> float:
         """Seconds to the next one, spread so that many kubelets do not beat in step."""
         return self._interval * self._random.uniform(0.8, 1.0)
+
+
+def _lease(name: str, renewed: JSONObject, *, owner: Node | None) -> JSONObject:
+    """It belongs to the Node, so that the garbage collector takes it away with it."""
+    metadata: JSONObject = {"name": name, "namespace": LEASE_NAMESPACE}
+    if owner is not None:
+        reference = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": owner.metadata.uid}
+        metadata["ownerReferences"] = [reference]
+    spec: JSONObject = {
+        "holderIdentity": name,
+        "leaseDurationSeconds": _LEASE_SECONDS,
+        **renewed,
+    }
+    return {"metadata": metadata, "spec": spec}

@@ -33,7 +33,7 @@ def node_manifest(vm: VirtualMachine, now: datetime) -> JSONObject:
                 {"type": "InternalIP", "address": internal_ip(vm.spec.node_name)},
             ],
             "nodeInfo": _node_info(vm),
-            "conditions": conditions(vm, now, ready=False),
+            "conditions": first_conditions(vm, now),
         },
     }
 
@@ -44,17 +44,21 @@ def wanted_conditions(vm: VirtualMachine) -> dict[str, str]:
     return {**healthy, **vm.spec.node_conditions}
 
 
-def reports_otherwise(node: Node, vm: VirtualMachine) -> bool:
-    """Whether the Node shows something else than its kubelet would report now."""
-    shown = {c.type: c.status for c in node.status.conditions}
-    return any(shown.get(type_) != status for type_, status in wanted_conditions(vm).items())
+def changed_conditions(node: Node, vm: VirtualMachine, now: datetime) -> list[JSONObject]:
+    """Return the conditions that the Node shows otherwise than its kubelet sees them, for a
+    strategic patch. One that the VM asked for once, and no longer does, becomes ``False``."""
+    shown = {c.type: c for c in node.status.conditions}
+    healed = {c.type: "False" for c in shown.values() if c.reason == _simulated(c.type)}
+    return [
+        _condition(type_, status, now)
+        for type_, status in {**healed, **wanted_conditions(vm)}.items()
+        if type_ not in shown or shown[type_].status != status
+    ]
 
 
-def conditions(vm: VirtualMachine, now: datetime, *, ready: bool = True) -> list[JSONObject]:
-    """Return the condition list for a status patch, all stamped ``now``."""
-    wanted = wanted_conditions(vm)
-    if not ready:
-        wanted["Ready"] = "False"
+def first_conditions(vm: VirtualMachine, now: datetime) -> list[JSONObject]:
+    """Return the conditions at registration: not Ready yet, all else as it is."""
+    wanted = {**wanted_conditions(vm), "Ready": "False"}
     return [_condition(type_, status, now) for type_, status in wanted.items()]
 
 
@@ -84,7 +88,13 @@ def _explanation(type_: str, status: str) -> tuple[str, str]:
         return "KubeletNotReady", "container runtime network not ready"
     if status == "False" and type_ in _HEALTHY:
         return _HEALTHY[type_]
-    return f"Simulated{type_}", f"the VM's nodeConditions ask for {type_}={status}"
+    if status == "False":
+        return f"No{type_}", f"the VM's nodeConditions ask for {type_} no more"
+    return _simulated(type_), f"the VM's nodeConditions ask for {type_}={status}"
+
+
+def _simulated(type_: str) -> str:
+    return f"Simulated{type_}"
 
 
 def _labels(vm: VirtualMachine) -> dict[str, str]:

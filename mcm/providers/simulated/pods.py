@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import final
 
-from mcm.api.core import PODS, Pod
-from mcm.api.meta import JSONObject
+from mcm.api.core import Pod, PodSpec
+from mcm.api.meta import ApiStruct, JSONObject, Resource
 from mcm.api.timestamps import rfc3339
-from mcm.client.client import Client
+from mcm.client.client import Client, PatchType
 from mcm.client.errors import Conflict, NotFound
 from mcm.clock import Clock
 from mcm.controllers.runtime import DONE, Outcome
@@ -21,67 +22,127 @@ _START_SECONDS = 1.0
 _TERMINATION_SECONDS = 1.0
 
 
+class Container(ApiStruct, frozen=True, kw_only=True):
+    name: str = ""
+    image: str = ""
+
+
+class RunnablePodSpec(PodSpec, frozen=True, kw_only=True):
+    containers: tuple[Container, ...] = ()
+
+
+class RunnablePod(Pod, frozen=True, kw_only=True):
+    """A pod with what a kubelet reads beside what drains do."""
+
+    spec: RunnablePodSpec = RunnablePodSpec()
+
+
+RUNNABLE_PODS = Resource("", "v1", "pods", "Pod", RunnablePod)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A pod's next step, and when this process first saw it due (monotonic seconds)."""
+
+    uid: str
+    name: str
+    since: float
+
+
 @final
 class PodRunner:
     """``is_alive`` says whether the named Node's VM runs: without, its pods stay as they are."""
 
     def __init__(
-        self, client: Client, pods: Store[Pod], *, clock: Clock, is_alive: Callable[[str], bool]
+        self,
+        client: Client,
+        pods: Store[RunnablePod],
+        *,
+        clock: Clock,
+        is_alive: Callable[[str], bool],
     ) -> None:
         self._client = client
         self._pods = pods
         self._clock = clock
         self._is_alive = is_alive
-        # When this process first saw a pod wait for its next step, by (uid, step).
-        self._since: dict[tuple[str, str], float] = {}
+        self._steps: dict[str, _Step] = {}
 
     async def reconcile(self, key: str) -> Outcome:
+        """Bring one pod on; to be called for every change of a bound pod, its end included."""
         pod = self._pods.get(key)
-        if pod is None or not pod.spec.node_name or not self._is_alive(pod.spec.node_name):
+        if pod is None:
+            self._steps.pop(key, None)
+            return DONE
+        if not pod.spec.node_name or not self._is_alive(pod.spec.node_name):
             return DONE
         if pod.metadata.deletion_timestamp is not None:
-            return await self._step(pod, "stop", _termination_seconds(pod), self._remove)
+            return await self._step(pod, "stop", self._termination_seconds(pod), self._remove)
         if pod.status.phase in ("", "Pending"):
             return await self._step(pod, "start", _START_SECONDS, self._start)
         return DONE
 
     async def _step(
-        self, pod: Pod, name: str, seconds: float, act: Callable[[Pod], Awaitable[None]]
+        self,
+        pod: RunnablePod,
+        name: str,
+        seconds: float,
+        act: Callable[[RunnablePod], Awaitable[None]],
     ) -> Outcome:
-        mark = (pod.metadata.uid, name)
-        now = self._clock.monotonic()
-        left = self._since.setdefault(mark, now) + seconds - now
+        key, now = pod.metadata.key, self._clock.monotonic()
+        step = self._steps.get(key)
+        if step is None or (step.uid, step.name) != (pod.metadata.uid, name):
+            step = self._steps[key] = _Step(pod.metadata.uid, name, since=now)
+        left = step.since + seconds - now
         if left > 0:
             return Outcome(after=left, reason=f"{name} of the pod")
         # Deleted, or replaced by another of the same name: then its event brings us back.
         with suppress(NotFound, Conflict):
             await act(pod)
-        del self._since[mark]
+        self._steps.pop(key, None)
         return DONE
 
-    async def _start(self, pod: Pod) -> None:
+    def _termination_seconds(self, pod: RunnablePod) -> float:
+        """As long as its annotation says, but never beyond the grace it was given."""
+        text = pod.metadata.annotations.get(ANNOTATION_TERMINATION, "")
+        try:
+            asked = float(text) if text else _TERMINATION_SECONDS
+        except ValueError:
+            asked = _TERMINATION_SECONDS
+        deadline = pod.metadata.deletion_timestamp
+        if deadline is None:
+            return asked
+        step = self._steps.get(pod.metadata.key)
+        waited = self._clock.monotonic() - step.since if step and step.name == "stop" else 0.0
+        grace = (deadline - self._clock.now()).total_seconds() + waited
+        return max(0.0, min(asked, grace))
+
+    async def _start(self, pod: RunnablePod) -> None:
         answer = await self._client.patch(
-            PODS,
+            RUNNABLE_PODS,
             pod.metadata.name,
             {"metadata": {"uid": pod.metadata.uid}, "status": self._running(pod)},
             namespace=pod.metadata.namespace,
             subresource="status",
+            patch_type=PatchType.STRATEGIC,
         )
         self._pods.observe(answer)
 
-    async def _remove(self, pod: Pod) -> None:
+    async def _remove(self, pod: RunnablePod) -> None:
         await self._client.delete(
-            PODS,
+            RUNNABLE_PODS,
             pod.metadata.name,
             namespace=pod.metadata.namespace,
             uid=pod.metadata.uid,
             grace_period_seconds=0,
         )
 
-    def _running(self, pod: Pod) -> JSONObject:
+    def _running(self, pod: RunnablePod) -> JSONObject:
         now = rfc3339(self._clock.now())
         address = internal_ip(pod.metadata.uid)
-        kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+        conditions = pod.status.conditions
+        scheduled = any(c.type == "PodScheduled" and c.status == "True" for c in conditions)
+        kinds = ("Initialized", "ContainersReady", "Ready")
         return {
             "phase": "Running",
             "startTime": now,
@@ -89,16 +150,21 @@ class PodRunner:
             "podIPs": [{"ip": address}],
             "hostIP": internal_ip(pod.spec.node_name),
             "conditions": [
-                {"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds
+                {"type": kind, "status": "True", "lastTransitionTime": now}
+                for kind in (kinds if scheduled else ("PodScheduled", *kinds))
             ],
+            "containerStatuses": [_running_container(c, now) for c in pod.spec.containers],
         }
 
 
-def _termination_seconds(pod: Pod) -> float:
-    grace = pod.spec.termination_grace_period_seconds
-    limit = float("inf") if grace is None else float(grace)
-    try:
-        asked = float(pod.metadata.annotations.get(ANNOTATION_TERMINATION, _TERMINATION_SECONDS))
-    except ValueError:
-        asked = _TERMINATION_SECONDS
-    return min(asked, limit)
+def _running_container(container: Container, now: str) -> JSONObject:
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "containerID": f"simulated://{container.name}",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": now}},
+    }

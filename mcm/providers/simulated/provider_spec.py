@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Annotated
 
 import msgspec
 
@@ -20,8 +21,8 @@ class Failure(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     verb: str
     code: str = "Internal"
     message: str = "simulated failure"
-    times: int = 0
-    probability: float = 0.0
+    times: Annotated[int, msgspec.Meta(ge=0)] = 0
+    probability: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -33,7 +34,7 @@ class ProviderSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
     delete_latency: str = "1s"
     boot_latency: str = "2s"
     join_latency: str = "1s"
-    quota: int = 0
+    quota: Annotated[int, msgspec.Meta(ge=0)] = 0
     joins: bool = True
     needs_initialization: bool = False
     node_labels: dict[str, str] = {}
@@ -52,11 +53,7 @@ def decode(provider_spec: JSONObject) -> ProviderSpec:
     except msgspec.ValidationError as error:
         raise _invalid(str(error)) from error
     for field in ("createLatency", "deleteLatency", "bootLatency", "joinLatency"):
-        text = getattr(spec, _snake(field))
-        try:
-            parse_duration(text)
-        except ValueError as error:
-            raise _invalid(f"{field}: {error}") from error
+        _check_latency(field, getattr(spec, _snake(field)))
     for index, failure in enumerate(spec.failures):
         if failure.verb not in VERBS:
             raise _invalid(
@@ -65,6 +62,15 @@ def decode(provider_spec: JSONObject) -> ProviderSpec:
         if Code.from_text(failure.code) is Code.UNKNOWN and failure.code != "Unknown":
             raise _invalid(f"failures[{index}].code: {failure.code!r} is no machine error code")
     return spec
+
+
+def _check_latency(field: str, text: str) -> None:
+    try:
+        latency = parse_duration(text)
+    except ValueError as error:
+        raise _invalid(f"{field}: {error}") from error
+    if latency < timedelta(0):
+        raise _invalid(f"{field}: {text!r} is negative")
 
 
 def _snake(camel: str) -> str:

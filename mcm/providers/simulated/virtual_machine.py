@@ -149,7 +149,7 @@ def crd_manifest() -> JSONObject:
                 "listKind": "VirtualMachineList",
                 "plural": "virtualmachines",
                 "singular": "virtualmachine",
-                "shortNames": ["vm"],
+                "shortNames": ["vm", "vms"],
             },
             "versions": [version],
         },

@@ -15,9 +15,9 @@ from mcm.api.meta import JSONObject
 from mcm.api.timestamps import rfc3339
 from mcm.clock import Clock
 from mcm.sandbox.apiserver.errors import (
-    StatusCause,
     bad_request,
     invalid_options,
+    not_supported,
     unsupported_media_type,
 )
 from mcm.sandbox.apiserver.negotiation import Form, media_type_of
@@ -29,6 +29,8 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 _BODY_TYPES = ("application/json", "application/yaml")
 _MANAGER_LIMIT = 128
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
 class _Loader(yaml.SafeLoader):
@@ -51,7 +53,10 @@ class ServerSettings:
     revision fails with HTTP 410 rather than an ERROR event (upstream does either, by path).
     ``fresh_wait``: seconds a read waits for a revision not yet reached. ``managed_fields``: keep
     metadata.managedFields on ordinary writes; apply patches always do. ``raise_bugs``: an exception
-    that is no answer leaves the server instead of becoming a 500.
+    that is no answer leaves the server instead of becoming a 500. ``event_lifetime``: seconds
+    after its last write that an Event is kept. ``read_lag``: how many revisions the answers to
+    lists that may be stale (resourceVersion "0" or "not older than") are behind, as those of a
+    lagging replica.
     """
 
     bookmark_period: float = 60.0
@@ -60,6 +65,8 @@ class ServerSettings:
     fresh_wait: float = 3.0
     managed_fields: bool = True
     raise_bugs: bool = False
+    event_lifetime: float = 3600.0
+    read_lag: int = 0
 
 
 class OpenStream(Protocol):
@@ -148,28 +155,22 @@ def write_options(call: Call) -> WriteOptions:
     agent = call.agent.partition("/")[0][:_MANAGER_LIMIT]
     if not query:
         return WriteOptions(agent)
-    validation = query.get("fieldValidation", "") or "Warn"
-    if validation not in ("Strict", "Warn", "Ignore"):
-        raise bad_request(
-            f"invalid fieldValidation {validation!r}: must be one of Strict, Warn, Ignore"
-        )
+    validation = query.get("fieldValidation", "")
+    if validation not in _VALIDATIONS:
+        cause = not_supported("fieldValidation", validation, _VALIDATIONS)
+        raise invalid_options(_OPTIONS_KINDS[call.verb], cause)
     return WriteOptions(
         manager=query.get("fieldManager", "") or agent,
-        dry_run=is_dry_run(query.get("dryRun", "")),
-        validation=validation,
+        dry_run=is_dry_run(query.get("dryRun", ""), _OPTIONS_KINDS[call.verb]),
+        validation=validation or "Warn",
         force=call.flag("force"),
     )
 
 
-def is_dry_run(value: str) -> bool:
+def is_dry_run(value: str, options_kind: str) -> bool:
     """Tell whether a dryRun directive asks for one. Raises StatusError (422) if unknown."""
     if value not in ("", "All"):
-        cause = StatusCause(
-            "FieldValueNotSupported",
-            f'Unsupported value: "{value}": supported values: "All"',
-            "dryRun",
-        )
-        raise invalid_options("CreateOptions", cause)
+        raise invalid_options(options_kind, not_supported("dryRun", value, ("All",)))
     return value == "All"
 
 
@@ -199,6 +200,7 @@ def decode_document(body: bytes) -> object:
         if body.lstrip()[:1] in (b"{", b"["):
             raise bad_request(f"error decoding the body: {error}") from None
     try:
-        return cast(object, yaml.load(body, Loader=_Loader))
-    except yaml.YAMLError as error:
+        # There and back: what JSON cannot say (other keys than text, huge numbers) ends here.
+        return cast(object, orjson.loads(orjson.dumps(yaml.load(body, Loader=_Loader))))
+    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
         raise bad_request(f"error decoding the body: {error}") from None

@@ -73,7 +73,10 @@ def _checked(
     obj, unknown = prune(obj, schema)
     if unknown and validation == "Strict":
         listed = ", ".join(f'unknown field "{path}"' for path in unknown)
-        raise bad_request(f"strict decoding error: {listed}")
+        raise bad_request(
+            f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: '
+            f"strict decoding error: {listed}"
+        )
     if unknown and validation == "Warn":
         warnings.extend(f'unknown field "{path}"' for path in unknown)
     obj = apply_defaults(obj, schema)

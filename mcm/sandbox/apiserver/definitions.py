@@ -1,6 +1,6 @@
 """CustomResourceDefinitions: checked, established at once, and served from the next request on.
 
-A definition carries a cleanup finalizer: deleting it first deletes its objects (whose own
+Deleting a definition gives it a cleanup finalizer: its objects are deleted first (their own
 finalizers count), and it is gone when the last of them is.
 """
 
@@ -44,9 +44,9 @@ def prepare_definition(
     state: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None
 ) -> None:
     """Default names, check the definition, and accept it. Raises StatusError (400, 422)."""
-    if not isinstance(obj.get("spec"), dict):
+    if not isinstance(obj.get("spec") or {}, dict):
         raise bad_request("spec must be an object")
-    spec = obj["spec"] = dict(_object(obj["spec"]))
+    spec = obj["spec"] = dict(_object(obj.get("spec")))
     names = spec["names"] = dict(_object(spec.get("names")))
     kind = str(names.get("kind", ""))
     names.setdefault("singular", kind.lower())
@@ -56,8 +56,6 @@ def prepare_definition(
     causes = [*_causes(str(meta["name"]), spec), *_immutable_causes(spec, live)]
     if causes:
         raise invalid(info, str(meta["name"]), causes)
-    if live is None:
-        meta["finalizers"] = [*cast("list[str]", meta.get("finalizers") or []), CLEANUP_FINALIZER]
     obj["status"] = _status(state, spec, live)
 
 
@@ -69,8 +67,10 @@ def _causes(name: str, spec: JSONObject) -> Iterator[StatusCause]:
     if not group:
         yield required("spec.group")
     if name != f"{names.get('plural')}.{group}":
-        yield wrong_value("metadata.name", name, "must be spec.names.plural+.+spec.group")
-    if spec.get("scope") not in ("Namespaced", "Cluster"):
+        yield wrong_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+    if not spec.get("scope"):
+        yield required("spec.scope")
+    elif spec["scope"] not in ("Namespaced", "Cluster"):
         yield wrong_value("spec.scope", spec.get("scope"), "must be Cluster or Namespaced")
     versions = _objects(spec.get("versions"))
     if sum(v.get("storage") is True for v in versions) != 1:
@@ -102,7 +102,9 @@ def _status(state: ServerState, spec: JSONObject, live: Stored | None) -> JSONOb
     known = [v for v in _texts(before.get("storedVersions")) if v not in stored]
     conditions = before.get("conditions") or [
         _condition(state, "NamesAccepted", "NoConflicts", "no conflicts found"),
-        _condition(state, "Established", "InitialNamesAccepted", "the names have been accepted"),
+        _condition(
+            state, "Established", "InitialNamesAccepted", "the initial names have been accepted"
+        ),
     ]
     return {
         "conditions": conditions,
@@ -119,6 +121,11 @@ def _condition(state: ServerState, kind: str, reason: str, message: str) -> JSON
         "reason": reason,
         "message": message,
     }
+
+
+def with_cleanup(finalizers: list[str]) -> list[str]:
+    """Return a definition's finalizers with the one that its deletion adds."""
+    return finalizers if CLEANUP_FINALIZER in finalizers else [*finalizers, CLEANUP_FINALIZER]
 
 
 def terminating_status(state: ServerState, status: JSONObject) -> JSONObject:

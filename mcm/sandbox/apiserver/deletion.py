@@ -14,20 +14,20 @@ from typing import cast, final
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import parse_rfc3339, rfc3339
 from mcm.sandbox.apiserver.calls import Call, ServerState, decode_object, is_dry_run
-from mcm.sandbox.apiserver.definitions import terminating_status
+from mcm.sandbox.apiserver.definitions import terminating_status, with_cleanup
 from mcm.sandbox.apiserver.errors import (
-    StatusCause,
-    StatusError,
     bad_request,
+    failed_precondition,
     forbidden,
     invalid_options,
+    not_supported,
+    wrong_value,
 )
 from mcm.sandbox.apiserver.metadata import drop_empty
 from mcm.sandbox.apiserver.selection import parse_selection
 from mcm.sandbox.apiserver.writing import (
     Written,
     bump_generation,
-    check_preconditions,
     find,
     is_finished,
 )
@@ -39,7 +39,8 @@ ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 
 _POLICY_FINALIZERS = {"Orphan": ORPHAN_FINALIZER, "Foreground": FOREGROUND_FINALIZER}
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
+_OPTIONS_KIND = "DeleteOptions"
 _UNDELETABLE = frozenset({"default", "kube-system", "kube-public"})
 _DEFAULT_GRACE = 30
 
@@ -66,25 +67,25 @@ def delete(state: ServerState, call: Call) -> Written:
     return delete_object(state, call.info, find(state, call), options)
 
 
-def delete_collection(state: ServerState, call: Call) -> list[Written]:
-    """Delete everything selected, each object on its own."""
+def delete_collection(state: ServerState, call: Call) -> list[Stored]:
+    """Delete everything selected, each object on its own; return what was selected."""
     options = _options_of(call)
     selection = parse_selection(call.info, call.target.namespace, call.query)
     collection = state.store.collection(call.info.storage)
-    written: list[Written] = []
-    for stored in selection.current(collection):
+    selected = selection.current(collection)
+    for stored in selected:
         # A deletion may cascade at once: look again.
         current = collection.get(stored.key)
         if current is not None:
-            written.append(delete_object(state, call.info, current, options))
-    return written
+            delete_object(state, call.info, current, options)
+    return selected
 
 
 def delete_object(
     state: ServerState, info: ResourceInfo, live: Stored, options: DeleteOptions
 ) -> Written:
     """Mark or remove an object; ``gone`` of the answer tells which."""
-    check_preconditions(info, live, uid=options.uid, version=options.resource_version)
+    check_delete_preconditions(info, live, options)
     if info.storage == NAMESPACES and live.name in _UNDELETABLE:
         raise forbidden(info, live.name, "this namespace may not be deleted")
     marked = _marked(state, info, live, options)
@@ -92,12 +93,25 @@ def delete_object(
     if options.dry_run:
         return Written(marked, None, gone=gone)
     if gone:
-        stored = state.store.delete(info.storage, live)
-    elif marked == live.body:
-        stored = live
-    else:
-        stored = state.store.replace(info.storage, live, marked)
-    return Written(stored.body, stored, gone=gone)
+        state.store.delete(info.storage, live)
+        # Only the graceful kind answers as if the object had been seen terminating.
+        last = marked if info.storage == PODS else live.body
+        return Written(last, None, gone=True)
+    if marked == live.body:
+        return Written(live.body, live)
+    stored = state.store.replace(info.storage, live, marked)
+    return Written(stored.body, stored)
+
+
+def check_delete_preconditions(info: ResourceInfo, live: Stored, options: DeleteOptions) -> None:
+    """Raise StatusError (409) unless the object is the one, and as, the deletion means it."""
+    found = cast(str, live.metadata["resourceVersion"])
+    if options.uid not in ("", live.uid):
+        raise failed_precondition(info, live.name, "UID", wanted=options.uid, found=live.uid)
+    if options.resource_version not in ("", found):
+        raise failed_precondition(
+            info, live.name, "ResourceVersion", wanted=options.resource_version, found=found
+        )
 
 
 def _marked(
@@ -111,10 +125,15 @@ def _marked(
     grace = _grace(info, live, options.grace)
     if not live.terminating:
         meta["deletionTimestamp"] = rfc3339(state.now() + timedelta(seconds=grace))
-        meta["deletionGracePeriodSeconds"] = grace
-        if meta.get("generation"):
-            bump_generation(meta)
-        _mark_status(state, info, body)
+        if info.storage == NAMESPACES:
+            body["status"] = {**_status_of(body), "phase": "Terminating"}
+        elif info.storage == DEFINITIONS:
+            meta["finalizers"] = with_cleanup(live.finalizers)
+            body["status"] = terminating_status(state, _status_of(body))
+        else:
+            meta["deletionGracePeriodSeconds"] = grace
+            if meta.get("generation"):
+                bump_generation(meta)
     elif grace < cast(int, meta.get("deletionGracePeriodSeconds") or 0):
         _shorten(meta, grace)
     return body
@@ -151,12 +170,8 @@ def _shorten(meta: JSONObject, grace: int) -> None:
     meta["deletionGracePeriodSeconds"] = grace
 
 
-def _mark_status(state: ServerState, info: ResourceInfo, body: JSONObject) -> None:
-    status = cast(JSONObject, body.get("status") or {})
-    if info.storage == NAMESPACES:
-        body["status"] = {**status, "phase": "Terminating"}
-    elif info.storage == DEFINITIONS:
-        body["status"] = terminating_status(state, status)
+def _status_of(body: JSONObject) -> JSONObject:
+    return cast(JSONObject, body.get("status") or {})
 
 
 # Options ----------------------------------------------------------------------------------------
@@ -170,7 +185,7 @@ def _options_of(call: Call) -> DeleteOptions:
     else:
         options = delete_options_of(decode_object(call.body))
     if query.get("dryRun"):
-        options = replace(options, dry_run=is_dry_run(query["dryRun"]))
+        options = replace(options, dry_run=is_dry_run(query["dryRun"], _OPTIONS_KIND))
     return options
 
 
@@ -205,22 +220,17 @@ def delete_options_of(document: JSONObject) -> DeleteOptions:
         ),
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
-        dry_run=any(is_dry_run(directive) for directive in dry_run),
+        dry_run=any(is_dry_run(directive, _OPTIONS_KIND) for directive in dry_run),
     )
 
 
 def _propagation(policy: str, orphan: str) -> str:
     if policy and orphan:
-        raise _bad_policy("orphanDependents and deletionPropagation cannot be both set", policy)
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        raise invalid_options(_OPTIONS_KIND, wrong_value("propagationPolicy", policy, why))
     if orphan:
         return "Orphan" if orphan in ("true", "1", "t") else "Background"
     if policy and policy not in _POLICIES:
-        raise _bad_policy("must be Background, Foreground or Orphan", policy)
+        cause = not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
+        raise invalid_options(_OPTIONS_KIND, cause)
     return policy
-
-
-def _bad_policy(detail: str, policy: str) -> StatusError:
-    cause = StatusCause(
-        "FieldValueInvalid", f'Invalid value: "{policy}": {detail}', "propagationPolicy"
-    )
-    return invalid_options("DeleteOptions", cause)

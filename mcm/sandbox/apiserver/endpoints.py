@@ -33,14 +33,28 @@ class Endpoints:
     def answer(
         self, request: Request, query: Mapping[str, str], headers: Mapping[str, str]
     ) -> Response:
-        """Raises StatusError: 404 for an unknown path, 405 for any method but GET."""
+        """Raises StatusError: 404 for an unknown resource, 405 for any method but GET. A path in
+        no served group and version is answered with plain text, as upstream."""
         path = request.path.rstrip("/") or "/"
-        if request.method not in ("GET", "HEAD"):
-            raise unknown_path() if path.startswith("/api") else method_not_allowed()
-        response = self._own(path, query) or self._documents(path, query, headers)
-        if response is None:
+        if request.method != "GET" and not path.startswith("/api"):
+            raise method_not_allowed()
+        if request.method == "GET":
+            response = self._own(path, query) or self._documents(path, query, headers)
+            if response is not None:
+                return response
+        if self._is_in_a_version(path):
             raise unknown_path()
-        return response
+        return text_response("404 page not found\n", status=404)
+
+    def _is_in_a_version(self, path: str) -> bool:
+        """Whether anything is served beside ``path``; else not even the form is the API's."""
+        match path.split("/")[1:]:
+            case ["api", version, _, *_]:
+                return bool(self._state.registry.resources("", version))
+            case ["apis", group, version, _, *_]:
+                return bool(self._state.registry.resources(group, version))
+            case _:
+                return False
 
     def _own(self, path: str, query: Mapping[str, str]) -> Response | None:
         match path.split("/")[1:]:

@@ -48,7 +48,7 @@ class StatusError(Exception):
         retry_after: int | None = None,
         continue_token: str = "",
     ) -> None:
-        self.code = code
+        self.code = int(code)
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
@@ -122,6 +122,7 @@ def not_found(info: ResourceInfo, name: str) -> StatusError:
 
 
 def unknown_path() -> StatusError:
+    """Something else is served under the group and version, but not this."""
     return StatusError(
         HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource"
     )
@@ -172,10 +173,25 @@ def stale(info: ResourceInfo, name: str) -> StatusError:
 
 
 def other_uid(info: ResourceInfo, name: str, *, wanted: str, found: str) -> StatusError:
+    """An update is meant for another object of the name."""
     return conflict(
         info,
         name,
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+    )
+
+
+def failed_precondition(
+    info: ResourceInfo, name: str, what: str, *, wanted: str, found: str
+) -> StatusError:
+    """A precondition of DeleteOptions does not hold; ``what`` is UID or ResourceVersion."""
+    kind = f"{info.kind}.{info.group}" if info.group else info.kind
+    return StatusError(
+        HTTPStatus.CONFLICT,
+        "Conflict",
+        f'Operation cannot be fulfilled on {kind} "{name}": the {what} in the precondition '
+        f"({wanted}) does not match the {what} in record ({found})",
+        details=_about(info, name, kind=info.kind),
     )
 
 
@@ -228,6 +244,18 @@ def invalid(info: ResourceInfo, name: str, causes: Sequence[StatusCause]) -> Sta
     )
 
 
+def version_required(info: ResourceInfo, name: str) -> StatusError:
+    """422 for an update without resourceVersion; upstream names the resource, not the kind."""
+    cause = wrong_value("metadata.resourceVersion", 0, "must be specified for an update")
+    return StatusError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "Invalid",
+        f'{info.qualified} "{name}" is invalid: {cause.field}: {cause.message}',
+        details=_about(info, name),
+        causes=(cause,),
+    )
+
+
 def invalid_options(kind: str, cause: StatusCause) -> StatusError:
     """422 about query parameters or DeleteOptions rather than an object."""
     return StatusError(
@@ -268,20 +296,16 @@ def internal(why: str) -> StatusError:
     )
 
 
-def version_on_create() -> StatusError:
-    """Upstream's storage layer refuses this without a reason, hence the odd code."""
-    return StatusError(
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        "",
-        "resourceVersion should not be set on objects to be created",
-    )
+def unreasoned(message: str) -> StatusError:
+    """What upstream answers where it forgot to give an error a code and a reason."""
+    return StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "", message)
 
 
 def too_large_version(wanted: int, current: int) -> StatusError:
     return StatusError(
         HTTPStatus.GATEWAY_TIMEOUT,
         "Timeout",
-        f"Too large resource version: {wanted}, current: {current}",
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
         causes=(StatusCause("ResourceVersionTooLarge", "Too large resource version"),),
         retry_after=1,
     )
@@ -298,6 +322,12 @@ def required(field: str, detail: str = "") -> StatusCause:
 def wrong_value(field: str, value: object, detail: str) -> StatusCause:
     shown = orjson.dumps(value).decode()
     return StatusCause("FieldValueInvalid", f"Invalid value: {shown}: {detail}", field)
+
+
+def not_supported(field: str, value: str, supported: Sequence[str]) -> StatusCause:
+    listed = ", ".join(f'"{choice}"' for choice in supported)
+    message = f'Unsupported value: "{value}": supported values: {listed}'
+    return StatusCause("FieldValueNotSupported", message, field)
 
 
 def not_permitted(field: str, detail: str) -> StatusCause:

@@ -1,8 +1,8 @@
 """POST of ``pods/NAME/eviction``: a deletion that asks the disruption budgets first.
 
-The check and the bookkeeping in the budget's status are one step with the deletion, so two
-evictions can never use the same allowance. Who recomputes the status afterwards is the disruption
-controller's part, not the server's.
+The check and the bookkeeping in the budget's status are one step, so two evictions can never use
+the same allowance; but, as upstream, it is spent even if the deletion then fails on a precondition.
+Who recomputes the status afterwards is the disruption controller's part, not the server's.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mcm.sandbox.apiserver.errors import (
     StatusError,
     bad_request,
     forbidden,
-    internal,
     method_not_allowed,
     too_many_requests,
+    unreasoned,
 )
 from mcm.sandbox.apiserver.metadata import metadata_of, text_of
 from mcm.sandbox.apiserver.rendering import success
-from mcm.sandbox.apiserver.writing import check_preconditions, find
+from mcm.sandbox.apiserver.writing import find
 from mcm.sandbox.builtin import POD_DISRUPTION_BUDGETS
 from mcm.sandbox.registry import ResourceInfo
 from mcm.sandbox.store import Stored
@@ -45,7 +45,6 @@ def evict(state: ServerState, call: Call) -> Response:
         raise method_not_allowed()
     options = _options_of(call)
     pod = find(state, call)
-    check_preconditions(call.info, pod, uid=options.uid, version=options.resource_version)
     if not _needs_no_budget(pod):
         budget = _budget_of(state, pod)
         if budget is not None:
@@ -61,7 +60,7 @@ def _options_of(call: Call) -> DeleteOptions:
         raise bad_request(f"expected a policy/v1 Eviction, got a {version} {kind}")
     name = text_of(metadata_of(eviction), "name")
     if name not in ("", call.target.name):
-        raise bad_request(f"name in URL does not match name in Eviction object: {name}")
+        raise bad_request("name in URL does not match name in Eviction object")
     options = delete_options_of(cast(JSONObject, eviction.get("deleteOptions") or {}))
     return replace(options, dry_run=options.dry_run or write_options(call).dry_run)
 
@@ -76,7 +75,7 @@ def _budget_of(state: ServerState, pod: Stored) -> Stored | None:
     budgets = state.store.collection(POD_DISRUPTION_BUDGETS).ordered(pod.namespace)
     covering = [budget for budget in budgets if _covers(budget, pod)]
     if len(covering) > 1:
-        raise internal(
+        raise unreasoned(
             "This pod has more than one PodDisruptionBudget, "
             "which the eviction subresource does not support."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcm.api.meta import JSONObject
 from mcm.client.transport import Response, StreamResponse
 from mcm.sandbox.apiserver.calls import Call, ServerState
 from mcm.sandbox.apiserver.deletion import delete, delete_collection
@@ -10,8 +11,8 @@ from mcm.sandbox.apiserver.eviction import evict
 from mcm.sandbox.apiserver.listing import get, list_objects
 from mcm.sandbox.apiserver.patching import patch
 from mcm.sandbox.apiserver.rendering import (
-    bodies_response,
     deleted_details,
+    list_response,
     success,
     write_response,
 )
@@ -58,8 +59,9 @@ def _answer_resource(state: ServerState, call: Call) -> Response | StreamRespons
                 return review(call)
             return write_response(state, call, create(state, call))
         case "deletecollection":
-            removed = [written.body for written in delete_collection(state, call)]
-            return bodies_response(state, call, removed)
+            selected = delete_collection(state, call)
+            list_meta: JSONObject = {"resourceVersion": str(state.store.revision)}
+            return list_response(state, call, selected, list_meta)
         case _:
             return _answer_object(state, call)
 

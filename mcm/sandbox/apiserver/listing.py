@@ -25,6 +25,7 @@ from mcm.sandbox.apiserver.errors import (
     expired,
     invalid_options,
     not_permitted,
+    not_supported,
 )
 from mcm.sandbox.apiserver.rendering import list_response, object_response
 from mcm.sandbox.apiserver.selection import Selection, parse_selection
@@ -91,18 +92,20 @@ def list_objects(state: ServerState, call: Call) -> Response:
     return _page(state, call, collection, selection, limit, revision, items)
 
 
-def wanted_revision(state: ServerState, call: Call) -> int | None:
-    """Return the revision a read names; None for "" and "0".
-
-    Raises StatusError (400) if it is no number, NotYetReached if it lies in the future.
-    """
+def named_revision(call: Call) -> int | None:
+    """Return the revision a call names; None for "" and "0". Raises StatusError (400)."""
     text = call.query.get("resourceVersion", "")
     if text in ("", "0"):
         return None
     if not text.isdecimal():
-        raise bad_request(f"Invalid value: {text!r}: invalid resource version")
-    revision = int(text)
-    if revision > state.store.revision:
+        raise bad_request(f"resourceVersion: Invalid value: {text!r}: it must be a number")
+    return int(text)
+
+
+def wanted_revision(state: ServerState, call: Call) -> int | None:
+    """As :func:`named_revision`, for a read: raises NotYetReached if it lies in the future."""
+    revision = named_revision(call)
+    if revision is not None and revision > state.store.revision:
         raise NotYetReached(revision)
     return revision
 
@@ -116,9 +119,13 @@ def _first_state(
     match = call.query.get("resourceVersionMatch", "")
     # Unset with a limit, upstream has always meant exactly this revision.
     exact = match == "Exact" or (match == "" and limit > 0)
-    if wanted is None or not exact:
-        return state.store.revision, selection.current(collection)
-    return wanted, _selected_at(collection, selection, wanted)
+    if wanted is not None and exact:
+        return wanted, _selected_at(collection, selection, wanted)
+    lag = state.settings.read_lag
+    if lag and call.query.get("resourceVersion"):
+        behind = max(wanted or 0, state.store.revision - lag, collection.floor)
+        return behind, _selected_at(collection, selection, behind)
+    return state.store.revision, selection.current(collection)
 
 
 def _selected_at(collection: Collection, selection: Selection, revision: int) -> list[Stored]:
@@ -135,11 +142,7 @@ def _check_match(call: Call) -> None:
     match, version = call.query.get("resourceVersionMatch", ""), call.query.get("resourceVersion")
     problem: StatusCause | None = None
     if match not in ("", "Exact", "NotOlderThan"):
-        problem = StatusCause(
-            "FieldValueNotSupported",
-            f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"',
-            "resourceVersionMatch",
-        )
+        problem = not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", ""))
     elif match and not version:
         problem = not_permitted(
             "resourceVersionMatch",

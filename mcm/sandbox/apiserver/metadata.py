@@ -17,7 +17,7 @@ from mcm.sandbox.apiserver.errors import (
     invalid,
     not_permitted,
     required,
-    version_on_create,
+    unreasoned,
     wrong_value,
 )
 from mcm.sandbox.registry import ResourceInfo
@@ -72,7 +72,7 @@ def new_metadata(
     Raises StatusError: 400 for a namespace that is not the request's, 422 for a bad field.
     """
     if text_of(sent, "resourceVersion"):
-        raise version_on_create()
+        raise unreasoned("resourceVersion should not be set on objects to be created")
     meta = {k: v for k, v in sent.items() if k not in _OWN_FIELDS and k != "selfLink"}
     meta["name"] = text_of(sent, "name") or _generated_name(state, text_of(sent, "generateName"))
     _settle_namespace(info, meta, namespace)
@@ -125,6 +125,25 @@ def _name_causes(info: ResourceInfo, name: str) -> Iterator[StatusCause]:
 # Updates ----------------------------------------------------------------------------------------
 
 
+def check_identity(info: ResourceInfo, name: str, namespace: str, sent: JSONObject) -> None:
+    """Raise StatusError (400) unless metadata sent in a PUT or apply is about the object that the
+    URL names."""
+    found = text_of(sent, "name")
+    if not found:
+        raise bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if found != name:
+        raise bad_request(
+            f"the name of the object ({found}) does not match the name on the URL ({name})"
+        )
+    if info.namespaced and text_of(sent, "namespace") not in ("", namespace):
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
 def next_metadata(info: ResourceInfo, live: Stored, sent: JSONObject) -> JSONObject:
     """Return the metadata of an object's next state: what the client may set from ``sent``, the
     rest from ``live``. The result is a new dict without resourceVersion's new value.
@@ -133,7 +152,7 @@ def next_metadata(info: ResourceInfo, live: Stored, sent: JSONObject) -> JSONObj
     """
     current = live.metadata
     meta = dict(sent)
-    _same_identity(info, live, meta)
+    check_identity(info, live.name, live.namespace, meta)
     meta["name"] = live.name
     meta["resourceVersion"] = current["resourceVersion"]
     if live.namespace:
@@ -145,26 +164,21 @@ def next_metadata(info: ResourceInfo, live: Stored, sent: JSONObject) -> JSONObj
             meta.pop(field, None)
     meta.pop("selfLink", None)
     drop_empty(meta)
-    causes = [*_content_causes(meta, current), *_finalizer_causes(live, meta)]
+    causes = [
+        *_deletion_causes(live, sent),
+        *_content_causes(meta, current),
+        *_finalizer_causes(live, meta),
+    ]
     if causes:
         raise invalid(info, live.name, causes)
     return meta
 
 
-def _same_identity(info: ResourceInfo, live: Stored, meta: JSONObject) -> None:
-    name, namespace = text_of(meta, "name"), text_of(meta, "namespace")
-    if not name:
-        cause = wrong_value("metadata.name", "", "field is immutable")
-        raise invalid(info, live.name, [cause])
-    if name != live.name:
-        raise bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({live.name})"
-        )
-    if namespace and namespace != live.namespace:
-        raise bad_request(
-            f"the namespace of the object ({namespace}) does not match "
-            f"the namespace on the request ({live.namespace})"
-        )
+def _deletion_causes(live: Stored, sent: JSONObject) -> Iterator[StatusCause]:
+    """Deleting is a verb of its own."""
+    when = sent.get("deletionTimestamp")
+    if when is not None and when != live.metadata.get("deletionTimestamp"):
+        yield wrong_value("metadata.deletionTimestamp", when, "field is immutable")
 
 
 def _finalizer_causes(live: Stored, meta: JSONObject) -> Iterator[StatusCause]:
@@ -238,10 +252,12 @@ def _finalizer_names(value: object) -> Iterator[StatusCause]:
 def _owner_causes(value: object) -> Iterator[StatusCause]:
     if not isinstance(value, list) or not all(isinstance(r, dict) for r in value):
         raise _malformed("metadata.ownerReferences")
-    for index, reference in enumerate(value):
+    for reference in value:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not reference.get(field):
-                yield required(f"metadata.ownerReferences[{index}].{field}")
+                yield wrong_value(
+                    f"metadata.ownerReferences.{field}", "", f"{field} must not be empty"
+                )
     if sum(r.get("controller") is True for r in value) > 1:
         yield wrong_value(
             "metadata.ownerReferences",

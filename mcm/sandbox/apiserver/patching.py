@@ -1,7 +1,7 @@
 """PATCH in its four kinds, each ending in :func:`update_object`.
 
-A merge patch that names a resourceVersion or uid thereby sets a precondition: the merged object
-carries it, and an update checks it.
+A patch that sets resourceVersion or uid thereby sets a precondition, as the patched object carries
+it: another version is a Conflict (409), but another uid is Invalid (422).
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from mcm.sandbox.apiserver.calls import (
     decode_object,
     write_options,
 )
-from mcm.sandbox.apiserver.conversion import served_body
+from mcm.sandbox.apiserver.conversion import served_body, stored_body
 from mcm.sandbox.apiserver.errors import (
     StatusCause,
     StatusError,
     apply_conflict,
     bad_request,
     conflict,
+    invalid,
     invalid_options,
     not_found,
     required,
     unprocessable,
     unsupported_media_type,
+    wrong_value,
 )
-from mcm.sandbox.apiserver.metadata import metadata_of, text_of
+from mcm.sandbox.apiserver.metadata import check_identity, metadata_of, text_of
 from mcm.sandbox.apiserver.negotiation import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -77,10 +79,33 @@ def patch(state: ServerState, call: Call) -> Written:
     patched = patched_document(call, current)
     if patched is current:
         return Written(live.body, live)
-    obj = incoming(call.info, patched)
+    obj = _as_update(call, live, patched)
     return update_object(
         state, call.info, live, obj, subresource=call.target.subresource, options=options
     )
+
+
+def _as_update(call: Call, live: Stored, patched: JSONObject) -> JSONObject:
+    """Return a patched object in the form to keep, as an update wants it.
+
+    Upstream compares the result with the live object, so another uid is Invalid where it would be
+    a Conflict in a PUT; the status of a custom resource is taken without a look at the uid.
+    """
+    info, meta = call.info, metadata_of(patched)
+    causes = [
+        wrong_value(field, patched.get(field), f"must be {wanted}")
+        for field, wanted in (("apiVersion", info.api_version), ("kind", info.kind))
+        if patched.get(field) != wanted
+    ]
+    uid, version = text_of(meta, "uid"), text_of(meta, "resourceVersion")
+    if uid not in ("", live.uid):
+        if call.target.subresource and not info.builtin:
+            patched = {**patched, "metadata": {**meta, "uid": live.uid}}
+        elif version in ("", live.metadata["resourceVersion"]):
+            causes.append(wrong_value("metadata.uid", uid, "field is immutable"))
+    if causes:
+        raise invalid(info, live.name, causes)
+    return stored_body(info, patched)
 
 
 def check_patch_type(call: Call) -> str:
@@ -137,11 +162,11 @@ def _apply(state: ServerState, call: Call) -> Written:
     if live is None and target.subresource:
         raise not_found(call.info, target.name)
     merged = _merged(state, call, live, applied, options)
-    obj = incoming(call.info, merged)
     if live is None:
-        return _created(state, call, obj, options)
+        return _created(state, call, incoming(call.info, merged), options)
     if merged is served_body(call.info, live.body):
         return Written(live.body, live)
+    obj = _as_update(call, live, merged)
     return update_object(
         state,
         call.info,
@@ -158,21 +183,17 @@ def _applied_configuration(call: Call) -> JSONObject:
     meta = metadata_of(applied)
     if meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    name = text_of(meta, "name")
-    if name and name != call.target.name:
-        raise bad_request(
-            f"the name of the object ({name}) does not match the name on the URL "
-            f"({call.target.name})"
-        )
     _check_type(call.info, applied)
-    return {**applied, "metadata": {**meta, "name": call.target.name}}
+    meta = {**meta, "name": text_of(meta, "name") or call.target.name}
+    check_identity(call.info, call.target.name, call.target.namespace, meta)
+    return {**applied, "metadata": meta}
 
 
 def _check_type(info: ResourceInfo, applied: JSONObject) -> None:
     if (applied.get("apiVersion"), applied.get("kind")) != (info.api_version, info.kind):
         raise bad_request(
-            f"an apply must say apiVersion {info.api_version} and kind {info.kind}, "
-            f"not {applied.get('apiVersion')} and {applied.get('kind')}"
+            f"invalid object type: {applied.get('apiVersion', '')}, Kind={applied.get('kind', '')}"
+            f"; want {info.api_version}, Kind={info.kind}"
         )
 
 

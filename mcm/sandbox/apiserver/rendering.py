@@ -142,28 +142,18 @@ def list_response(
             )
 
 
-def bodies_response(state: ServerState, call: Call, bodies: Iterable[JSONObject]) -> Response:
-    """Answer with what a deletion of a collection found."""
-    info = call.info
-    served = [served_body(info, body) for body in bodies]
-    list_meta: JSONObject = {"resourceVersion": str(state.store.revision)}
-    match call.form:
-        case Form.TABLE:
-            return json_response(table(state, call, served, list_meta))
-        case _:
-            return json_response(
-                {
-                    "kind": info.list_kind,
-                    "apiVersion": info.api_version,
-                    "metadata": list_meta,
-                    "items": served,
-                }
-            )
+def _list_items(info: ResourceInfo, items: Iterable[Stored]) -> list[bytes]:
+    """Items of built-in lists do not repeat the kind that the list has, as upstream."""
+    encoded = [served_bytes(info, stored) for stored in items]
+    if not info.builtin:
+        return encoded
+    head = orjson.dumps({"apiVersion": info.api_version, "kind": info.kind})[:-1] + b","
+    return [b"{" + item[len(head) :] if item.startswith(head) else item for item in encoded]
 
 
 def list_bytes(info: ResourceInfo, items: Iterable[Stored], list_meta: JSONObject) -> bytes:
     head = orjson.dumps(
         {"kind": info.list_kind, "apiVersion": info.api_version, "metadata": list_meta}
     )
-    body = b",".join([served_bytes(info, stored) for stored in items])
+    body = b",".join(_list_items(info, items))
     return b"".join((head[:-1], b',"items":[', body, b"]}"))

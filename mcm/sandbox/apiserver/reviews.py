@@ -11,7 +11,7 @@ from mcm.sandbox.apiserver.rendering import json_response
 from mcm.sandbox.apiserver.writing import incoming
 from mcm.sandbox.registry import ResourceInfo
 
-_ACCESS: JSONObject = {"allowed": True, "reason": "the sandbox allows everything"}
+_ACCESS: JSONObject = {"allowed": True}
 _RULES: JSONObject = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],

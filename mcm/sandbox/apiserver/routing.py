@@ -67,9 +67,9 @@ def _resource(
 def verb_of(method: str, target: Target, *, watch: bool) -> str:
     """Return the API verb (``get``, ``list``, ``watch`` …); empty for an unknown method."""
     if method == "GET":
-        if watch:
-            return "watch"
-        return "get" if target.name else "list"
+        if target.name:
+            return "get"
+        return "watch" if watch else "list"
     if method == "DELETE":
         return "delete" if target.name else "deletecollection"
     return _VERBS.get(method, "")

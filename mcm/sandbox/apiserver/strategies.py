@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from mcm.api.meta import JSONObject
+from mcm.api.timestamps import micro_time, parse_rfc3339
 from mcm.sandbox.apiserver.calls import ServerState
+from mcm.sandbox.apiserver.conversion import EVENTS_GROUP
 from mcm.sandbox.apiserver.definitions import prepare_definition
 from mcm.sandbox.apiserver.errors import (
     StatusCause,
@@ -17,9 +19,10 @@ from mcm.sandbox.apiserver.errors import (
     forbidden,
     invalid,
     not_permitted,
+    required,
     wrong_value,
 )
-from mcm.sandbox.builtin import DEFINITIONS, NAMESPACES, PODS, SECRETS
+from mcm.sandbox.builtin import DEFINITIONS, EVENTS, LEASES, NAMESPACES, PODS, SECRETS
 from mcm.sandbox.registry import ResourceInfo
 from mcm.sandbox.store import Stored
 
@@ -139,11 +142,59 @@ def _replicated(_: ServerState, __: ResourceInfo, obj: JSONObject, ___: Stored |
         obj["spec"] = {**spec, "replicas": 1}
 
 
+def _lease(_: ServerState, info: ResourceInfo, obj: JSONObject, __: Stored | None) -> None:
+    """Keep the times as MicroTime; refuse a term that is none."""
+    spec = _spec(obj)
+    for field in ("acquireTime", "renewTime"):
+        if spec.get(field) is not None:
+            spec[field] = _micro_time(f"spec.{field}", spec[field])
+    causes: list[StatusCause] = []
+    for field, least, detail in (
+        ("leaseDurationSeconds", 1, "must be greater than 0"),
+        ("leaseTransitions", 0, "must be greater than or equal to 0"),
+    ):
+        value = spec.get(field)
+        if isinstance(value, int) and value < least:
+            causes.append(wrong_value(f"spec.{field}", value, detail))
+    if causes:
+        raise invalid(info, _name(obj), causes)
+    if "spec" in obj:
+        obj["spec"] = spec
+
+
+def _micro_time(field: str, value: object) -> str:
+    try:
+        return micro_time(parse_rfc3339(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise bad_request(f"cannot decode the object: {field} is no MicroTime") from None
+
+
+def _event(_: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """What is sent to events.k8s.io must say everything; the older API asks for nothing."""
+    if live is not None or info.group != EVENTS_GROUP:
+        return
+    # Objects are kept under the older names.
+    wanted = {
+        "eventTime": "eventTime",
+        "reportingController": "reportingComponent",
+        "reportingInstance": "reportingInstance",
+        "action": "action",
+        "reason": "reason",
+    }
+    causes = [required(field) for field, kept in wanted.items() if not obj.get(kept)]
+    if obj.get("type") not in ("Normal", "Warning"):
+        causes.append(wrong_value("type", obj.get("type") or "", "must be Normal or Warning"))
+    if causes:
+        raise invalid(info, _name(obj), causes)
+
+
 _STRATEGIES: Mapping[str, Strategy] = {
     SECRETS: _secret,
     NAMESPACES: _namespace,
     PODS: _pod,
     DEFINITIONS: prepare_definition,
+    EVENTS: _event,
+    LEASES: _lease,
     "deployments.apps": _replicated,
     "replicasets.apps": _replicated,
     "statefulsets.apps": _replicated,

@@ -38,28 +38,28 @@ def scale(state: ServerState, call: Call) -> Response:
 
     Raises StatusError: 404, 405, 409, 415, 422; 500 if the object has no such number.
     """
+    if call.verb not in ("get", "update", "patch"):
+        raise method_not_allowed()
     live = find(state, call)
-    current = scale_of(call.info, live.body)
-    match call.verb:
-        case "get":
-            return json_response(current)
-        case "update":
-            wanted = decode_body(call)
-        case "patch":
-            if call.media_type() not in (MERGE_PATCH, JSON_PATCH):
-                raise unsupported_media_type((JSON_PATCH, MERGE_PATCH))
-            wanted = patched_document(call, current)
-        case _:
-            raise method_not_allowed()
+    if call.verb == "get":
+        paths = cast(ScalePaths, call.info.scale)
+        if _number_at(live.body, paths.spec_replicas) is None:
+            raise internal(f'the spec replicas field "{paths.spec_replicas}" does not exist')
+        return json_response(scale_of(call.info, live.body))
+    wanted = decode_body(call) if call.verb == "update" else _patched_scale(call, live)
     return json_response(_scaled(state, call, live, wanted))
 
 
+def _patched_scale(call: Call, live: Stored) -> JSONObject:
+    if call.media_type() not in (MERGE_PATCH, JSON_PATCH):
+        raise unsupported_media_type((JSON_PATCH, MERGE_PATCH))
+    return patched_document(call, scale_of(call.info, live.body))
+
+
 def scale_of(info: ResourceInfo, body: JSONObject) -> JSONObject:
-    """Return the Scale of an object."""
+    """Return the Scale of an object; an absent number counts as zero."""
     paths = cast(ScalePaths, info.scale)
-    replicas = _number_at(body, paths.spec_replicas)
-    if replicas is None:
-        raise internal(f"the spec replicas field {paths.spec_replicas!r} does not exist")
+    replicas = _number_at(body, paths.spec_replicas) or 0
     status: JSONObject = {"replicas": _number_at(body, paths.status_replicas) or 0}
     selector = _selector_text(body, paths.label_selector)
     if selector:
@@ -80,9 +80,8 @@ def _scaled(state: ServerState, call: Call, live: Stored, wanted: JSONObject) ->
     replicas = _wanted_replicas(info, live.name, wanted)
     sent = metadata_of(wanted)
     meta = dict(live.metadata)
-    # Without a version the write is unconditional, as for every Scale.
+    # Without a version the write is unconditional, as for every Scale; a uid is not looked at.
     meta["resourceVersion"] = text_of(sent, "resourceVersion") or meta["resourceVersion"]
-    meta["uid"] = text_of(sent, "uid") or meta["uid"]
     path = _steps(cast(ScalePaths, info.scale).spec_replicas)
     obj = _with_value({**live.body, "metadata": meta}, path, replicas)
     written = update_object(state, info, live, obj, options=write_options(call))
@@ -97,8 +96,9 @@ def _wanted_replicas(info: ResourceInfo, name: str, wanted: JSONObject) -> int:
         raise bad_request("the name of the Scale does not match the name on the URL")
     replicas = cast(JSONObject, wanted.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        cause = wrong_value("spec.replicas", replicas, "must be a number not below 0")
-        raise invalid(replace(info, kind="Scale", group="autoscaling"), name, [cause])
+        path = cast(ScalePaths, info.scale).spec_replicas
+        cause = wrong_value(path, replicas, "should be a non-negative integer")
+        raise invalid(info, name, [cause])
     return replicas
 
 

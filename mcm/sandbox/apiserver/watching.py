@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import replace
 from typing import final
 
 import orjson
@@ -20,10 +19,10 @@ from mcm.client.transport import StreamResponse
 from mcm.sandbox.apiserver.calls import Call, ServerState
 from mcm.sandbox.apiserver.conversion import served_bytes
 from mcm.sandbox.apiserver.errors import StatusCause, invalid_options, not_permitted, too_old
-from mcm.sandbox.apiserver.listing import wanted_revision
+from mcm.sandbox.apiserver.listing import named_revision, wanted_revision
 from mcm.sandbox.apiserver.negotiation import Form
 from mcm.sandbox.apiserver.rendering import JSON_HEADERS, rendered, table
-from mcm.sandbox.apiserver.selection import FieldTest, Selection, parse_selection
+from mcm.sandbox.apiserver.selection import Selection, parse_selection
 from mcm.sandbox.store import Change, ChangeType, Compacted, Stored, Unsubscribe
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -38,7 +37,7 @@ _LINES_PER_CHUNK = 256
 def watch(state: ServerState, call: Call) -> StreamResponse:
     """Start a watch. Raises StatusError (400, 410, 422), NotYetReached."""
     streams_list = _check_options(call)
-    selection = _selection_of(call)
+    selection = parse_selection(call.info, call.target.namespace, call.query)
     timeout = call.number("timeoutSeconds")
     stream = WatchStream(
         state,
@@ -55,14 +54,6 @@ def watch(state: ServerState, call: Call) -> StreamResponse:
         stream.start([_line(b"ERROR", orjson.dumps(gone.status()))])
         stream.end()
     return StreamResponse(200, JSON_HEADERS, stream)
-
-
-def _selection_of(call: Call) -> Selection:
-    selection = parse_selection(call.info, call.target.namespace, call.query)
-    if not call.target.name:
-        return selection
-    named = FieldTest(("metadata", "name"), call.target.name, equal=True)
-    return replace(selection, fields=(*selection.fields, named))
 
 
 def _check_options(call: Call) -> bool:
@@ -91,14 +82,15 @@ def _beginning(
     state: ServerState, call: Call, events: Events, *, streams_list: bool
 ) -> Iterable[bytes]:
     """Return the lines a watch starts with. Raises Compacted, NotYetReached, StatusError."""
-    revision = wanted_revision(state, call)
     collection = state.store.collection(call.info.storage)
     if streams_list:
+        wanted_revision(state, call)
         current = events.selection.current(collection)
         lines = [events.line(b"ADDED", stored) for stored in current]
         if call.query.get("sendInitialEvents") and call.flag("allowWatchBookmarks"):
             lines.append(events.bookmark(state.store.revision, ends_list=True))
         return lines
+    revision = named_revision(call)
     if revision is None:
         return ()
     # All at once: a generator would read the log when it may have moved on.
@@ -191,6 +183,9 @@ class WatchStream(AsyncIterator[bytes]):
         self.storage = call.info.storage
         self._bookmarks = call.flag("allowWatchBookmarks")
         self._timeout = timeout
+        # Beyond the store's revision if the client has seen a newer one than we know: it then
+        # hears of nothing until we get there, as upstream.
+        self._after = named_revision(call) or 0
         self._lines: deque[bytes] = deque()
         self._limit = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -251,7 +246,7 @@ class WatchStream(AsyncIterator[bytes]):
         return b"".join([lines.popleft() for _ in range(_LINES_PER_CHUNK)])
 
     def _take(self, change: Change) -> None:
-        if not self._ended:
+        if not self._ended and change.revision > self._after:
             line = self.events.of_change(change)
             if line is not None:
                 self._put(line)

@@ -7,7 +7,7 @@ event. Objects are never changed in place; a new state shares what it did not ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast, final
 
 from mcm.api.meta import JSONObject
@@ -16,6 +16,7 @@ from mcm.sandbox.apiserver.conformance import conform
 from mcm.sandbox.apiserver.conversion import stored_body
 from mcm.sandbox.apiserver.errors import (
     StatusCause,
+    StatusError,
     already_exists,
     bad_request,
     forbidden,
@@ -23,9 +24,11 @@ from mcm.sandbox.apiserver.errors import (
     not_found,
     other_uid,
     stale,
+    version_required,
     wrong_value,
 )
 from mcm.sandbox.apiserver.metadata import (
+    check_identity,
     drop_empty,
     metadata_of,
     new_metadata,
@@ -35,11 +38,13 @@ from mcm.sandbox.apiserver.metadata import (
 )
 from mcm.sandbox.apiserver.strategies import prepare
 from mcm.sandbox.apply import track_update
-from mcm.sandbox.builtin import NAMESPACES
+from mcm.sandbox.builtin import DEFINITIONS, NAMESPACES, PODS
 from mcm.sandbox.registry import ResourceInfo
 from mcm.sandbox.store import Stored
 
 _NAME_TRIES = 8
+# Built-in kinds whose status strategy leaves all other metadata alone.
+_STATUS_ALONE = frozenset({DEFINITIONS, "volumeattachments.storage.k8s.io"})
 
 
 @final
@@ -70,23 +75,35 @@ def find(state: ServerState, call: Call) -> Stored:
 
 
 def incoming(info: ResourceInfo, body: JSONObject) -> JSONObject:
-    """Return a sent object in the form to keep; absent apiVersion and kind are filled in.
+    """Return a sent object in the form to keep, apiVersion and kind first.
 
-    Raises StatusError (400) if they are another resource's.
+    A built-in kind may leave those two out. Raises StatusError (400, 422) if they are missing or
+    another resource's.
     """
     version, kind = body.get("apiVersion"), body.get("kind")
+    if not info.builtin and not (version and kind):
+        missing = "apiVersion" if kind else "Kind"
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {info.kind}): "
+            f"Object '{missing}' is missing"
+        )
     if version and version != info.api_version:
         raise bad_request(
             f"the API version in the data ({version}) does not match "
             f"the expected API version ({info.api_version})"
         )
     if kind and kind != info.kind:
-        raise bad_request(
-            f"the kind in the data ({kind}) does not match the expected kind ({info.kind})"
-        )
-    if not version or not kind:
-        body = {**body, "apiVersion": info.api_version, "kind": info.kind}
-    return stored_body(info, body)
+        raise _other_kind(info, body, str(kind))
+    obj = {"apiVersion": info.api_version, "kind": info.kind, **body}
+    obj["apiVersion"], obj["kind"] = info.api_version, info.kind
+    return stored_body(info, obj)
+
+
+def _other_kind(info: ResourceInfo, body: JSONObject, kind: str) -> StatusError:
+    if info.builtin:
+        return bad_request(f"{kind} in version {info.version!r} cannot be handled as a {info.kind}")
+    cause = wrong_value("kind", kind, f"must be {info.kind}")
+    return invalid(replace(info, kind=kind), text_of(metadata_of(body), "name"), [cause])
 
 
 # Create -----------------------------------------------------------------------------------------
@@ -119,7 +136,7 @@ def create_object(
     obj = conform(info, obj, None, validation=options.validation, warnings=warnings)
     prepare(state, info, obj, None)
     if state.settings.managed_fields and not tracked:
-        obj = _owned(state, info, None, obj, options)
+        obj["metadata"] = _first_owned(state, info, obj, options)
     if options.dry_run:
         return Written(obj, None, 201, warnings=warnings)
     # The store takes the metadata over, and nobody else may hold it.
@@ -179,14 +196,14 @@ def update(state: ServerState, call: Call) -> Written:
     info, target = call.info, call.target
     options = write_options(call)
     obj = incoming(info, decode_body(call))
+    check_identity(info, target.name, target.namespace, metadata_of(obj))
     live = state.store.collection(info.storage).get(key_of(target.namespace, target.name))
     if live is None:
         if info.create_on_update and not target.subresource:
             return create_object(state, info, obj, namespace=target.namespace, options=options)
         raise not_found(info, target.name)
     if not info.unconditional_update and not text_of(metadata_of(obj), "resourceVersion"):
-        cause = wrong_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(info, target.name, [cause])
+        raise version_required(info, target.name)
     return update_object(state, info, live, obj, subresource=target.subresource, options=options)
 
 
@@ -266,15 +283,17 @@ def _next_state(
 
 
 def _status_metadata(info: ResourceInfo, live: Stored, meta: JSONObject) -> JSONObject:
-    """Through a subresource built-in kinds take labels and annotations, custom ones nothing."""
-    kept = ("finalizers", "ownerReferences") if info.builtin else tuple(live.metadata)
-    result = meta if info.builtin else dict(live.metadata)
-    for name in kept:
-        if name != "managedFields":
-            _copy_field(live.metadata, result, name)
-    if not info.builtin:
+    """Return the metadata that a write through a subresource makes: most built-in kinds take it
+    all, custom ones and a few others nothing but the field owners."""
+    if not info.builtin or info.storage in _STATUS_ALONE:
+        result = dict(live.metadata)
         _copy_field(meta, result, "managedFields")
-    return result
+        return result
+    if info.storage == PODS:
+        _copy_field(live.metadata, meta, "ownerReferences")
+    elif info.group == "apps":
+        _copy_field(live.metadata, meta, "labels")
+    return meta
 
 
 def _copy_field(source: JSONObject, target: JSONObject, name: str) -> None:
@@ -307,6 +326,15 @@ def _owned(
         subresource=subresource,
         schema=info.schema,
     )
+
+
+def _first_owned(
+    state: ServerState, info: ResourceInfo, obj: JSONObject, options: WriteOptions
+) -> JSONObject:
+    """Return the metadata of a new object, owned by its creator; the status is nobody's yet."""
+    if info.has_status:
+        obj = {name: value for name, value in obj.items() if name != "status"}
+    return cast(JSONObject, _owned(state, info, None, obj, options)["metadata"])
 
 
 def _committed(

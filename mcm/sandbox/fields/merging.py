@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import final
 
@@ -42,25 +43,28 @@ def _merged(live: object, applied: object, kind: FieldType) -> object:
 
 
 def _merged_list(live: list[object], applied: list[object], kind: FieldType) -> list[object]:
-    """Merge by key. Applied elements come in their order; a live one that is not applied keeps its
-    place behind the shared element it followed."""
+    """Merge by key. Applied elements come in their order; each live one that is not applied comes
+    before the applied ones that it preceded."""
     wanted = _by_element(applied, kind)
     current = [(_name_or_none(item, kind), item) for item in live]
     existing = {name: item for name, item in current if name is not None}
-    merged = {
-        name: _merged(existing.get(name), item, kind.element) for name, item in wanted.items()
-    }
-    followers: dict[str, list[object]] = {"": []}
-    last = ""
+    shared = deque(name for name in wanted if name in existing)
+    pending = deque(wanted)
+    result: list[object] = []
+
+    def take(name: str) -> None:
+        result.append(_merged(existing.get(name), wanted[name], kind.element))
+
     for name, item in current:
-        if name in wanted:
-            last = str(name)
-        else:
-            followers.setdefault(last, []).append(item)
-    result = followers.pop("")
-    for name, item in merged.items():
-        result.append(item)
-        result += followers.pop(name, [])
+        if name not in wanted:
+            result.append(item)
+        elif shared and name == shared[0]:
+            shared.popleft()
+            while (following := pending.popleft()) != name:
+                take(following)
+            take(following)
+    for name in pending:
+        take(name)
     return result
 
 

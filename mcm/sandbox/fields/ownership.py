@@ -7,7 +7,7 @@ two entries never share all four.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import final
 
 from mcm.api.meta import JSONObject
@@ -62,13 +62,19 @@ class Owner:
 @final
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """One entry: an owner, its fields, and when it last changed them (RFC 3339)."""
+    """One entry: an owner, its fields, and when it last changed them (RFC 3339).
+
+    ``wire`` is the entry as it was read, which is cheaper to keep than to write again.
+    """
 
     owner: Owner
     fields: FieldSet
     time: str
+    wire: JSONObject | None = field(default=None, compare=False, repr=False)
 
     def document(self) -> JSONObject:
+        if self.wire is not None:
+            return self.wire
         entry: JSONObject = {
             "manager": self.owner.manager,
             "operation": self.owner.operation,
@@ -101,7 +107,7 @@ def read_owners(entries: object) -> dict[Owner, Ownership] | None:
         )
         fields = decode(entry.get("fieldsV1"))
         if fields:
-            owners[owner] = Ownership(owner, fields, str(entry.get("time", "")))
+            owners[owner] = Ownership(owner, fields, str(entry.get("time", "")), entry)
     return owners
 
 
@@ -132,7 +138,9 @@ def without_fields(owners: Owners, fields: FieldSet, *, sparing: Owner) -> dict[
     """Take fields from everybody but one; who is left with none is dropped."""
     result: dict[Owner, Ownership] = {}
     for owner, entry in owners.items():
-        rest = entry if owner == sparing else replace(entry, fields=entry.fields - fields)
+        rest = entry
+        if owner != sparing and not entry.fields.isdisjoint(fields):
+            rest = Ownership(owner, entry.fields - fields, entry.time)
         if rest.fields:
             result[owner] = rest
     return result
@@ -143,9 +151,10 @@ def with_entry(owners: Owners, owner: Owner, fields: FieldSet, now: str) -> dict
     result = dict(owners)
     fields -= NOBODYS
     known = result.pop(owner, None)
-    if fields:
-        changed = known is None or known.fields != fields
-        result[owner] = Ownership(owner, fields, now if changed or known is None else known.time)
+    if fields and known is not None and known.fields == fields:
+        result[owner] = known
+    elif fields:
+        result[owner] = Ownership(owner, fields, now)
     return result
 
 

@@ -169,26 +169,28 @@ def compare(old: object, new: object, kind: FieldType) -> Comparison:
 def _compare(old: object, new: object, kind: FieldType, path: Path, found: Comparison) -> None:
     if old is new:
         return
-    if not _compare_parts(old, new, kind, path, found):
-        if old is _ABSENT:
-            found.added.add(path)
-        elif new is _ABSENT:
-            found.removed.add(path)
-        elif not same_json(old, new):
-            found.modified.add(path)
-    elif path and old is _ABSENT:
+    if not path:
+        _compare_parts(old, new, kind, path, found)
+    elif old is _ABSENT:
+        _compare_parts(old, new, kind, path, found)
         found.added.add(path)
-    elif path and new is _ABSENT:
+    elif new is _ABSENT:
+        _compare_parts(old, new, kind, path, found)
         found.removed.add(path)
+    elif type(old) is not type(new) and not same_json(old, new):
+        # What was below is gone, what is below is new, and the value itself is another one.
+        _compare_parts(old, _ABSENT, kind, path, found)
+        _compare_parts(_ABSENT, new, kind, path, found)
+        found.modified.add(path)
+    elif not _compare_parts(old, new, kind, path, found) and not same_json(old, new):
+        found.modified.add(path)
 
 
 def _compare_parts(
     old: object, new: object, kind: FieldType, path: Path, found: Comparison
 ) -> bool:
-    """Compare member by member if both sides have members; return whether they have."""
+    """Compare two values of one form member by member; return whether they have members."""
     sample = old if new is _ABSENT else new
-    if old is not _ABSENT and old is not None and type(old) is not type(sample):
-        return False
     if isinstance(sample, dict) and not kind.is_atomic_object:
         before, after = _members(old), _members(new)
         types = {key: kind.child(key[2:]) for key in before | after}
@@ -197,12 +199,10 @@ def _compare_parts(
         types = dict.fromkeys(before | after, kind.element)
     else:
         return False
-    if not types:
-        return False
     for element, child_type in types.items():
         left, right = before.get(element, _ABSENT), after.get(element, _ABSENT)
         _compare(left, right, child_type, (*path, element), found)
-    return True
+    return bool(types)
 
 
 def _members(value: object) -> dict[str, object]:

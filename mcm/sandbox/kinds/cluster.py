@@ -15,6 +15,7 @@ from mcm.sandbox.kinds.notation import (
     BOOLEAN,
     INT_OR_STRING,
     INTEGER,
+    LONG,
     QUANTITY,
     STRING,
     TIME,
@@ -133,22 +134,42 @@ SERVICE = struct(
     description="A stable address for a set of pods.",
 )
 
-_EVENT_FIELDS = {
+_EVENT_SERIES = struct({"count": INTEGER, "lastObservedTime": TIME})
+_EVENT_SOURCE = struct(strings("component", "host"))
+_EVERY_EVENT = {
     "metadata": OBJECT_META,
-    **strings("action", "message", "note", "reason", "type"),
-    **strings("reportingComponent", "reportingController", "reportingInstance"),
-    "count": INTEGER,
-    "deprecatedCount": INTEGER,
+    **strings("action", "reason", "reportingInstance", "type"),
     "eventTime": TIME,
-    "firstTimestamp": TIME,
-    "lastTimestamp": TIME,
-    "involvedObject": OBJECT_REFERENCE,
-    "regarding": OBJECT_REFERENCE,
     "related": OBJECT_REFERENCE,
-    "series": struct({"count": INTEGER, "lastObservedTime": TIME}),
-    "source": struct(strings("component", "host")),
+    "series": _EVENT_SERIES,
 }
-EVENT = struct(_EVENT_FIELDS, description="A report of something that happened to an object.")
+_EVENT_TEXT = "A report of something that happened to an object."
+
+EVENT = struct(
+    {
+        **_EVERY_EVENT,
+        **strings("message", "reportingComponent"),
+        "count": INTEGER,
+        "firstTimestamp": TIME,
+        "involvedObject": OBJECT_REFERENCE,
+        "lastTimestamp": TIME,
+        "source": _EVENT_SOURCE,
+    },
+    description=_EVENT_TEXT,
+)
+
+NEW_EVENT = struct(
+    {
+        **_EVERY_EVENT,
+        **strings("note", "reportingController"),
+        "deprecatedCount": INTEGER,
+        "deprecatedFirstTimestamp": TIME,
+        "deprecatedLastTimestamp": TIME,
+        "deprecatedSource": _EVENT_SOURCE,
+        "regarding": OBJECT_REFERENCE,
+    },
+    description=_EVENT_TEXT,
+)
 
 LEASE = struct(
     {
@@ -183,7 +204,7 @@ POD_DISRUPTION_BUDGET = struct(
                 ),
                 "conditions": CONDITIONS,
                 "disruptedPods": map_of(TIME),
-                "observedGeneration": INTEGER,
+                "observedGeneration": LONG,
             }
         ),
     },
@@ -269,7 +290,7 @@ STORAGE_CLASS = struct(
         "metadata": OBJECT_META,
         **strings("provisioner", "reclaimPolicy", "volumeBindingMode"),
         "allowVolumeExpansion": BOOLEAN,
-        "allowedTopologies": list_of(ANY_OBJECT),
+        "allowedTopologies": list_of(atomic(ANY_OBJECT)),
         "mountOptions": list_of(STRING),
         "parameters": map_of(STRING),
     },

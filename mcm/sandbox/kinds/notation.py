@@ -17,9 +17,13 @@ BOOLEAN: JSONObject = {"type": "boolean"}
 TIME: JSONObject = {"type": "string", "format": "date-time"}
 INT_OR_STRING: JSONObject = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "format": "int-or-string",
     "x-kubernetes-int-or-string": True,
 }
-QUANTITY = INT_OR_STRING
+QUANTITY: JSONObject = {
+    "anyOf": [{"type": "string"}, {"type": "number"}],
+    "x-kubernetes-int-or-string": True,
+}
 ANY_OBJECT: JSONObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 

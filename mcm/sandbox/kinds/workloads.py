@@ -46,13 +46,13 @@ def _workload(spec: dict[str, JSONObject], status: tuple[str, ...], description:
 
 _REPLICAS: dict[str, JSONObject] = {
     "replicas": described(INTEGER, "How many pods are wanted."),
-    "revisionHistoryLimit": INTEGER,
 }
 
 DEPLOYMENT = _workload(
     {
         **_REPLICAS,
         "paused": BOOLEAN,
+        "revisionHistoryLimit": INTEGER,
         "progressDeadlineSeconds": INTEGER,
         "strategy": {
             **struct({"type": STRING, "rollingUpdate": _ROLLING_UPDATE}),
@@ -73,6 +73,7 @@ STATEFUL_SET = _workload(
     {
         **_REPLICAS,
         **strings("podManagementPolicy", "serviceName"),
+        "revisionHistoryLimit": INTEGER,
         "updateStrategy": struct({"type": STRING, "rollingUpdate": ANY_OBJECT}),
         "volumeClaimTemplates": list_of(ANY_OBJECT),
     },
@@ -81,7 +82,10 @@ STATEFUL_SET = _workload(
 )
 
 DAEMON_SET = _workload(
-    {"updateStrategy": struct({"type": STRING, "rollingUpdate": _ROLLING_UPDATE})},
+    {
+        "revisionHistoryLimit": INTEGER,
+        "updateStrategy": struct({"type": STRING, "rollingUpdate": _ROLLING_UPDATE}),
+    },
     (
         "currentNumberScheduled",
         "desiredNumberScheduled",

@@ -2,8 +2,8 @@
 
 ``/openapi/v3`` is an index of one document a group and version; ``/openapi/v2`` one document of
 all. Both are rendered from the registry on request: schemas of custom resources as defined, those
-of built-in kinds as far as :mod:`mcm.sandbox.kinds` knows them. JSON only: asked for protobuf
-alone the answer is 406, after which clients do without or use version 3.
+of built-in kinds as far as :mod:`mcm.sandbox.kinds` knows them. In JSON; a client that takes
+version 2 in protobuf alone (any kubectl) gets a bare document, and uses version 3.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ from mcm.sandbox.registry import Registry, ResourceInfo
 _INFO: JSONObject = {"title": "Kubernetes", "version": "sandbox"}
 _JSON_TYPES = ("application/json", "application/*", "*/*")
 _IMMUTABLE = "public, immutable, max-age=31536000"
+# Clients ask for the second and, up to 1.28, choke on anything but the first in the answer.
+_PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_PROTOBUF_V2_TYPES = (_PROTOBUF_V2, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 
 
 def openapi_response(
@@ -26,8 +29,11 @@ def openapi_response(
 
     A document fetched by the hash that the index gives may be cached for ever.
 
+    Version 2 in protobuf is a document that names no kind: clients that insist on it only need to
+    learn that it cannot tell them anything.
+
     Raises:
-        StatusError: 406, for a client that takes no JSON.
+        StatusError: 406, for a client that takes neither.
     """
     match path.strip("/").split("/"):
         case ["openapi", "v2"]:
@@ -42,17 +48,32 @@ def openapi_response(
             return None
     if document is None:
         return None
-    _require_json(accept)
+    if not _accepts(accept, _JSON_TYPES):
+        if path.startswith("/openapi/v2") and _accepts(accept, _PROTOBUF_V2_TYPES):
+            return Response(200, {"content-type": _PROTOBUF_V2, "vary": "Accept"}, _BARE_V2)
+        raise not_acceptable()
     headers = {"content-type": "application/json", "vary": "Accept"}
     if query.get("hash"):
         headers["cache-control"] = _IMMUTABLE
     return Response(200, headers, orjson.dumps(document))
 
 
-def _require_json(accept: str) -> None:
-    clauses = (clause.partition(";")[0].strip() for clause in accept.split(","))
-    if accept and not any(clause in _JSON_TYPES for clause in clauses):
-        raise not_acceptable()
+def _accepts(accept: str, media_types: Iterable[str]) -> bool:
+    clauses = {clause.partition(";")[0].strip() for clause in (accept or "*/*").split(",")}
+    return any(media_type in clauses for media_type in media_types)
+
+
+def _counted(number: int, content: bytes) -> bytes:
+    """A length-delimited protobuf field of less than 128 bytes."""
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+_BARE_V2 = (
+    _counted(1, b"2.0")
+    + _counted(2, _counted(1, b"Kubernetes") + _counted(2, b"sandbox"))
+    + _counted(8, b"")
+)
+"""A version 2 document that names no kind: swagger, info (title, version) and empty paths."""
 
 
 def _index(registry: Registry) -> JSONObject:

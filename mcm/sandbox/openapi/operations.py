@@ -83,9 +83,10 @@ def paths_of(resources: Iterable[ResourceInfo]) -> JSONObject:
         _add(paths, collection, _item(info, _OF_COLLECTION))
         _add(paths, f"{collection}/{{name}}", _item(info, _OF_OBJECT))
         if info.namespaced and "list" in info.verbs:
-            _add(paths, f"{base}/{info.version}/{info.plural}", _item(info, ("list",), whole=True))
+            everywhere = _item(info, ("list",), "ForAllNamespaces")
+            _add(paths, f"{base}/{info.version}/{info.plural}", everywhere)
         if info.has_status:
-            status = _item(info, ("get", "update", "patch"))
+            status = _item(info, ("get", "update", "patch"), "Status")
             _add(paths, f"{collection}/{{name}}/status", status)
     return paths
 
@@ -97,20 +98,20 @@ def _add(paths: JSONObject, path: str, item: JSONObject) -> None:
     paths[path] = {**item, "parameters": [_path(name) for name in names]} if names else item
 
 
-def _item(info: ResourceInfo, verbs: Iterable[str], *, whole: bool = False) -> JSONObject:
-    """Return the operations of one path; ``whole``: across all namespaces."""
+def _item(info: ResourceInfo, verbs: Iterable[str], suffix: str = "") -> JSONObject:
+    """Return the operations of one path; ``suffix`` tells their names from another path's."""
     item: JSONObject = {}
     for verb in verbs:
         if verb in info.verbs:
             method, action = _ACTIONS[verb]
-            item[method] = _operation(info, verb, action, whole=whole)
+            item[method] = _operation(info, verb, action, suffix)
     return item
 
 
-def _operation(info: ResourceInfo, verb: str, action: str, *, whole: bool) -> JSONObject:
-    suffix = "ForAllNamespaces" if whole else ""
+def _operation(info: ResourceInfo, verb: str, action: str, suffix: str) -> JSONObject:
+    group = info.group.partition(".")[0].title() or "Core"
     operation: JSONObject = {
-        "operationId": f"{verb}{component_name(info).title().replace('.', '')}{suffix}",
+        "operationId": f"{verb}{group}{info.version.title()}{info.kind}{suffix}",
         "parameters": list(_PARAMETERS.get(verb, ())),
         "responses": {"200": {"description": "OK", "content": _content(info)}},
         "x-kubernetes-action": action,

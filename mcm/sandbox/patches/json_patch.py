@@ -90,7 +90,9 @@ def _remove(document: object, operation: _Operation) -> object:
 
 def _replace(document: object, operation: _Operation) -> object:
     def replaced(container: object, token: str) -> object:
-        _child(container, token, operation)
+        # A member that is not there is set all the same: so do the servers, against the RFC.
+        if not isinstance(container, dict):
+            _child(container, token, operation)
         return _with(container, token, operation.value)
 
     if not operation.path:

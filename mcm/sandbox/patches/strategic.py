@@ -38,12 +38,12 @@ def _merge_object(original: JSONObject, patch: JSONObject, kind: FieldType) -> J
     result = dict(original)
     _retain_keys(result, patch)
     deletions, orders, plain = _sorted_by_purpose(patch)
+    for key, value in plain.items():
+        _merge_member(result, key, value, kind)
     for key, scalars in deletions.items():
         current = result.get(key)
         if isinstance(current, list):
             result[key] = [item for item in current if item not in scalars]
-    for key, value in plain.items():
-        _merge_member(result, key, value, kind)
     for key, order in orders.items():
         _reorder(result, key, order, original.get(key), kind.child(key))
     return result

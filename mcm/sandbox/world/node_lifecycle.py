@@ -7,57 +7,54 @@ when they were seen, on our own clock: a kubelet's clock may be off.
 
 from __future__ import annotations
 
-import asyncio
+from datetime import datetime
 from typing import final
 
-from mcm.api.core import LEASES, NODES, Lease, Node, Taint
+from mcm.api.core import LEASES, Lease, Taint
 from mcm.api.meta import JSONObject
-from mcm.api.timestamps import rfc3339
+from mcm.api.timestamps import rfc3339, whole_seconds
 from mcm.client.client import Client, PatchType
 from mcm.client.errors import NotFound
 from mcm.clock import Clock
-from mcm.controllers.runtime import DONE, Controller, Outcome
+from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.change import Change
 from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.kubelet import LEASE_NAMESPACE
-from mcm.workqueue import WorkQueue
+from mcm.sandbox.world.actor import Actor
+from mcm.sandbox.world.kinds import NODES, Node
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _OURS = frozenset({_UNREACHABLE, _NOT_READY, _UNSCHEDULABLE})
-_MESSAGE = "Kubelet stopped posting node status."
+_EVICTS = "NoExecute"
+_REPORTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_STOPPED = "Kubelet stopped posting node status."
+_NEVER_POSTED = "Kubelet never posted node status."
 
 
 @final
-class NodeLifecycle:
-    """One queue keyed by Node; a timer per Node is armed for the moment its grace would end."""
+class NodeLifecycle(Actor):
+    """Keyed by Node; a timer per Node is armed for the moment its ``grace`` (seconds) would end."""
 
-    def __init__(self, client: Client, *, clock: Clock, grace: float) -> None:
-        self._client = client
-        self._clock = clock
+    name = "node-lifecycle"
+
+    def __init__(
+        self, client: Client, mirror: InformerFactory, *, clock: Clock, grace: float
+    ) -> None:
+        super().__init__(client, mirror, clock=clock)
         self._grace = grace
-        self._factory = InformerFactory(client, clock=clock, name="node-lifecycle")
-        self._nodes = self._factory.store(NODES)
-        leases = self._factory.informer(LEASES, namespace=LEASE_NAMESPACE)
-        leases.add_handler(self._on_lease)
-        self._factory.informer(NODES).add_handler(self._on_node)
         self._heard: dict[str, float] = {}
-        self._queue: WorkQueue[str] = WorkQueue("node-lifecycle", clock=clock)
-        self._controller = Controller(
-            "node-lifecycle", self._queue, self._reconcile, workers=4, clock=clock
-        )
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._factory.run())
-            await self._factory.wait_synced()
-            group.create_task(self._controller.run())
+        self._nodes = mirror.store(NODES)
+        mirror.informer(LEASES, namespace=LEASE_NAMESPACE).add_handler(self._on_lease)
+        mirror.informer(NODES).add_handler(self._on_node)
 
     def _on_lease(self, change: Change[Lease]) -> None:
         if change.new is None:
             return
         name = change.new.metadata.name
+        if name not in self._nodes:
+            return  # a Node that comes later is heard of then
         silent = self._clock.monotonic() - self._heard.get(name, float("-inf")) >= self._grace
         self._heard[name] = self._clock.monotonic()
         if silent:
@@ -85,29 +82,14 @@ class NodeLifecycle:
         return Outcome(after=left, reason="grace of the node's lease")
 
     async def _mark_unknown(self, node: Node) -> Node | None:
-        now = rfc3339(self._clock.now())
-        conditions: list[JSONObject] = [
-            {
-                "type": condition.type,
-                "status": "Unknown",
-                "reason": "NodeStatusUnknown",
-                "message": _MESSAGE,
-                "lastTransitionTime": now,
-            }
-            for condition in node.status.conditions
-            if condition.type in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-        ]
+        conditions = unknown_conditions(node, rfc3339(self._clock.now()))
         return await self._patch(node, {"status": {"conditions": conditions}}, "status")
 
     async def _taint(self, node: Node) -> None:
-        wanted = wanted_taints(node)
-        kept = [t for t in node.spec.taints if t.key not in _OURS]
-        have = {(t.key, t.effect) for t in node.spec.taints if t.key in _OURS}
-        if have == wanted:
-            return
-        taints = [_manifest(t) for t in kept]
-        taints += [{"key": key, "effect": effect} for key, effect in sorted(wanted)]
-        await self._patch(node, {"spec": {"taints": taints or None}}, "")
+        taints = tainted(node, self._clock.now())
+        if taints != node.spec.taints:
+            manifests = [_manifest(t) for t in taints]
+            await self._patch(node, {"spec": {"taints": manifests or None}}, "")
 
     async def _patch(self, node: Node, patch: JSONObject, subresource: str) -> Node | None:
         """The version is a precondition where a list is replaced that others write as well."""
@@ -115,7 +97,7 @@ class NodeLifecycle:
         if not subresource:
             precondition["resourceVersion"] = node.metadata.resource_version
         try:
-            answer = await self._client.patch(
+            return await self._writer.patch(
                 NODES,
                 node.metadata.name,
                 {"metadata": precondition, **patch},
@@ -124,8 +106,35 @@ class NodeLifecycle:
             )
         except NotFound:
             return None
-        self._nodes.observe(answer)
-        return answer
+
+
+def unknown_conditions(node: Node, now: str) -> list[JSONObject]:
+    """Return the conditions of a Node whose kubelet is silent, for a strategic patch; a kubelet
+    that never said anything is told from one that stopped."""
+    shown = {c.type: c.status for c in node.status.conditions}
+    return [
+        {
+            "type": type_,
+            "status": "Unknown",
+            "reason": "NodeStatusUnknown" if type_ in shown else "NodeStatusNeverUpdated",
+            "message": _STOPPED if type_ in shown else _NEVER_POSTED,
+            "lastTransitionTime": now,
+        }
+        for type_ in _REPORTED
+        if shown.get(type_) != "Unknown"
+    ]
+
+
+def tainted(node: Node, now: datetime) -> tuple[Taint, ...]:
+    """Return the taints the Node should have: others' as they are, ours as its state calls for."""
+    wanted = wanted_taints(node)
+    kept = tuple(t for t in node.spec.taints if t.key not in _OURS or (t.key, t.effect) in wanted)
+    missing = wanted - {(t.key, t.effect) for t in kept}
+    added = (
+        Taint(key=key, effect=effect, time_added=whole_seconds(now) if effect == _EVICTS else None)
+        for key, effect in sorted(missing)
+    )
+    return (*kept, *added)
 
 
 def wanted_taints(node: Node) -> set[tuple[str, str]]:
@@ -133,9 +142,9 @@ def wanted_taints(node: Node) -> set[tuple[str, str]]:
     ready = _status_of(node, "Ready")
     wanted = set()
     if ready == "Unknown":
-        wanted |= {(_UNREACHABLE, "NoSchedule"), (_UNREACHABLE, "NoExecute")}
+        wanted |= {(_UNREACHABLE, "NoSchedule"), (_UNREACHABLE, _EVICTS)}
     elif ready != "True":
-        wanted |= {(_NOT_READY, "NoSchedule"), (_NOT_READY, "NoExecute")}
+        wanted |= {(_NOT_READY, "NoSchedule"), (_NOT_READY, _EVICTS)}
     if node.spec.unschedulable:
         wanted.add((_UNSCHEDULABLE, "NoSchedule"))
     return wanted

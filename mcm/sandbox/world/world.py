@@ -8,17 +8,31 @@ from typing import final
 
 from mcm.client.client import Client
 from mcm.clock import Clock
+from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.cloud import SimulatedCloud
+from mcm.sandbox.garbage import GarbageCollector
 from mcm.sandbox.loopback import LoopbackTransport
+from mcm.sandbox.namespaces import NamespaceController
 from mcm.sandbox.server import ApiServer
+from mcm.sandbox.world.actor import Actor
+from mcm.sandbox.world.binding import Binder
+from mcm.sandbox.world.daemon_sets import DaemonSets
+from mcm.sandbox.world.deployments import Deployments
+from mcm.sandbox.world.disruption import Disruption
+from mcm.sandbox.world.kinds import PODS, REPLICA_SETS
 from mcm.sandbox.world.node_lifecycle import NodeLifecycle
+from mcm.sandbox.world.owned_pods import BY_OWNER, index_pods, owner_uids
+from mcm.sandbox.world.pod_garbage import PodGarbage
+from mcm.sandbox.world.replica_sets import ReplicaSets
+from mcm.sandbox.world.scheduler import Scheduler
 
 
 @final
 class World:
     """Each actor has a client, and a user agent, of its own: the server counts who writes what.
 
-    ``node_grace`` and ``heartbeat_interval`` are in seconds.
+    ``node_grace`` and ``heartbeat_interval`` are in seconds. With nothing to do, nobody but the
+    kubelets writes, and those only their leases.
     """
 
     def __init__(
@@ -33,23 +47,54 @@ class World:
     ) -> None:
         self._server = server
         self._clock = clock
-        self._actors = (
-            NodeLifecycle(self._client("node-lifecycle"), clock=clock, grace=node_grace),
-            SimulatedCloud(
-                self._client("simulated-cloud"),
-                self._client("kubelet-simulated"),
-                namespace=namespace,
-                clock=clock,
-                randomness=randomness,
-                heartbeat_interval=heartbeat_interval,
-            ),
+        self._random = randomness
+        self._mirror = InformerFactory(
+            self._client("world"), clock=clock, name="world", randomness=self._seeded()
         )
+        self._actors = self._make_actors(node_grace)
+        self._cloud = SimulatedCloud(
+            self._client("simulated-cloud"),
+            self._client("kubelet-simulated"),
+            namespace=namespace,
+            clock=clock,
+            randomness=self._seeded(),
+            heartbeat_interval=heartbeat_interval,
+        )
+        self._collectors = (GarbageCollector(server), NamespaceController(server))
 
     async def run(self) -> None:
         """Live until cancelled."""
         async with asyncio.TaskGroup() as group:
+            for collector in self._collectors:
+                group.create_task(collector.run())
+            group.create_task(self._cloud.run())
+            group.create_task(self._mirror.run())
+            await self._mirror.wait_synced()
             for actor in self._actors:
-                group.create_task(actor.run())
+                group.create_task(actor.run(), name=actor.name)
+
+    def _make_actors(self, node_grace: float) -> tuple[Actor, ...]:
+        mirror, clock = self._mirror, self._clock
+        index_pods(mirror.store(PODS))
+        mirror.store(REPLICA_SETS).add_index(BY_OWNER, owner_uids)
+        binder = Binder(LoopbackTransport(self._server), user_agent=Scheduler.name)
+        return (
+            NodeLifecycle(self._client(NodeLifecycle.name), mirror, clock=clock, grace=node_grace),
+            Scheduler(self._client(Scheduler.name), binder, mirror, clock=clock),
+            ReplicaSets(self._client(ReplicaSets.name), mirror, clock=clock),
+            Deployments(self._client(Deployments.name), mirror, clock=clock),
+            DaemonSets(self._client(DaemonSets.name), mirror, clock=clock),
+            Disruption(self._client(Disruption.name), mirror, clock=clock),
+            PodGarbage(self._client(PodGarbage.name), mirror, clock=clock),
+        )
 
     def _client(self, user_agent: str) -> Client:
-        return Client(LoopbackTransport(self._server), clock=self._clock, user_agent=user_agent)
+        return Client(
+            LoopbackTransport(self._server),
+            clock=self._clock,
+            user_agent=user_agent,
+            random=self._seeded(),
+        )
+
+    def _seeded(self) -> random.Random:
+        return random.Random(self._random.random())

@@ -28,6 +28,7 @@ from mcm.api.names import (
     LABEL_MACHINE_TEMPLATE_HASH,
     MACHINE_FINALIZER,
 )
+from mcm.api.templates import class_of
 from mcm.client.errors import Cause, Forbidden, KubeError, NotFound
 from mcm.controllers import deployment, machineset
 from mcm.controllers.deployment.template_identity import set_name
@@ -108,7 +109,7 @@ class Field(Running):
     async def _join(self, name: str) -> None:
         if self.cluster.target is not None:
             await self.cluster.create(NODES, {"metadata": {"name": f"node-{name}"}})
-            labels = {"metadata": {"labels": {"node": f"node-{name}"}}}
+            labels: JSONObject = {"metadata": {"labels": {"node": f"node-{name}"}}}
             await self.cluster.patch(MACHINES, name, labels)
         await self.enter(name, "Running")
 
@@ -490,7 +491,7 @@ def test_the_history_is_cut_to_its_limit_when_an_update_is_complete() -> None:
             for name in ("class-b", "class-c", "class-d"):
                 await field.update(name)
                 await field.settle(120)
-            classes = {s.spec.template.spec["class"]["name"] for s in field.sets}  # type: ignore[index,call-overload]
+            classes = {class_of(s.spec.template).name for s in field.sets}
             assert classes == {"class-c", "class-d"}
 
     play(scenario)
@@ -505,7 +506,7 @@ def test_a_deleted_deployment_goes_after_its_sets_and_machines() -> None:
             assert all(m.metadata.deletion_timestamp for m in field.machines)
             assert field.pool.metadata.finalizers == (MACHINE_FINALIZER,)
             await field.settle(60)
-            assert field.machines == field.sets == []
+            assert (field.machines, field.sets) == ([], [])
             with pytest.raises(KeyError):
                 _ = field.pool
 
@@ -622,7 +623,7 @@ def test_a_deployment_that_makes_no_sense_says_so_and_can_be_mended_or_deleted(
 
             await field.cluster.delete(MACHINE_DEPLOYMENTS, "pool")
             await field.settle(60)
-            assert field.machines == field.sets == []
+            assert (field.machines, field.sets) == ([], [])
             with pytest.raises(KeyError):
                 _ = field.pool
 

@@ -48,11 +48,13 @@ class Break(Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the next watch: it breaks ``after`` seconds, or before sending anything."""
+    """What happens to the next watch: it breaks ``after`` seconds, or before sending anything, or
+    where the bookmark that ends a streamed list should be."""
 
     kind: Break
     after: float = 0.0
     at_once: bool = False
+    unfinished_list: bool = False
 
 
 @dataclass
@@ -94,7 +96,8 @@ class ApiServer:
     """Set ``list_faults`` and ``watch_faults``: each request takes the next one, if any.
 
     ``chunk`` is the size of the pieces streams are cut into; ``streams_lists`` whether
-    ``sendInitialEvents`` is understood; ``bookmarks`` whether they are sent.
+    ``sendInitialEvents`` is understood; ``bookmarks`` whether they are sent, ``versioned_lists``
+    whether a list says its version (some aggregated servers' do not).
     """
 
     version: int = 100
@@ -102,6 +105,7 @@ class ApiServer:
     page_cap: int | None = None
     streams_lists: bool = True
     bookmarks: bool = True
+    versioned_lists: bool = True
     list_faults: deque[Exception | None] = field(default_factory=deque)
     watch_faults: deque[Exception | Fault | None] = field(default_factory=deque)
     down: bool = False
@@ -198,7 +202,8 @@ class ApiServer:
             self._snapshots[token] = version, rest
         body = {"metadata": {"resourceVersion": str(version), "continue": token}, "items": page}
         decoded = codec.decode_list(resource, json.dumps(body).encode())
-        return ListPage(decoded.items, str(version), token, len(rest), decoded.bad)
+        shown = str(version) if self.versioned_lists else ""
+        return ListPage(decoded.items, shown, token, len(rest), decoded.bad)
 
     def _snapshot(self, token: str) -> tuple[int, list[JSON]]:
         if not token:
@@ -277,6 +282,11 @@ class ApiServer:
         if streamed or not start:
             position = self.version
             lines = b"".join(_line("ADDED", obj) for obj in self.objects.values())
+            if fault and fault.unfinished_list:
+                yield lines
+                async for line in self._broken(fault):
+                    yield line
+                return
             yield lines + self._bookmark(ends_list=True) if streamed else lines
         while True:
             news = self._news

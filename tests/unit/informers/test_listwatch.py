@@ -423,3 +423,11 @@ def test_only_a_watch_that_lasted_ends_a_row_of_failures(seconds: float, reset: 
     waits(machine, refuse, 9)
     outlast(machine, seconds)
     assert machine.failures == (1 if reset else 10)
+
+
+def test_a_quiet_watch_that_had_its_time_ends_a_row_of_failures_too() -> None:
+    machine = watching()
+    waits(machine, refuse, 9)
+    machine.opened(0.0)
+    machine.ended(Ending.CLOSED, 600.0)
+    assert machine.failures == 0

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from datetime import UTC, datetime
 
 import pytest
 
+from mcm.api.machine import MACHINES
 from mcm.client.errors import (
     ConnectionRefused,
     Forbidden,
@@ -12,8 +15,8 @@ from mcm.client.errors import (
     TooManyRequests,
     TransportError,
 )
-from mcm.informers import ReflectorOptions
-from tests.unit.informers.apiserver import NAMESPACE, ApiServer, Break, Fault, Seen, too_large
+from mcm.informers import Informer, ReflectorOptions
+from tests.unit.informers.apiserver import JSON, NAMESPACE, ApiServer, Break, Fault, Seen, too_large
 from tests.unit.informers.mirror import Mirror, on_mirror
 
 STREAMED = ReflectorOptions(streamed_lists=True)
@@ -28,6 +31,11 @@ def three() -> ApiServer:
     for name in ("a", "b", "c"):
         server.put(name, "Running")
     return server
+
+
+def unreadable(name: str) -> JSON:
+    """A machine whose spec is a number."""
+    return {"metadata": {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}, "spec": 7}
 
 
 def test_it_lists_then_watches_from_the_version_of_the_list() -> None:
@@ -181,7 +189,7 @@ def test_deletions_missed_during_a_gap_are_told_as_tombstones() -> None:
         return made
 
     async def scenario(mirror: Mirror) -> None:
-        await mirror.sleep(10.0005)
+        await mirror.sleep(10.01)
         mirror.server.delete("b")
         mirror.server.delete("c")
         mirror.server.put("c")
@@ -351,8 +359,7 @@ def test_a_streamed_list_that_breaks_off_is_a_failed_list(kind: Break) -> None:
 def test_an_object_that_cannot_be_read_costs_only_itself() -> None:
     async def scenario(mirror: Mirror) -> None:
         await mirror.informer.wait_synced()
-        bad = {"metadata": {"name": "b", "namespace": NAMESPACE, "uid": "uid-2"}, "spec": 7}
-        mirror.server.put_raw("b", dict(bad))
+        mirror.server.put_raw("b", unreadable("b"))
         mirror.server.put("c", "Failed")
         await mirror.sleep(0.01)
         store = mirror.informer.store
@@ -382,8 +389,7 @@ def test_an_object_that_cannot_be_read_costs_only_itself() -> None:
 def test_an_unreadable_object_that_is_deleted_is_gone() -> None:
     async def scenario(mirror: Mirror) -> None:
         await mirror.informer.wait_synced()
-        bad = {"metadata": {"name": "b", "namespace": NAMESPACE, "uid": "uid-2"}, "spec": 7}
-        mirror.server.put_raw("b", dict(bad))
+        mirror.server.put_raw("b", unreadable("b"))
         await mirror.sleep(1)
         mirror.server._record("DELETED", mirror.server.objects.pop("b"))
         await mirror.sleep(1)
@@ -428,3 +434,131 @@ def test_any_cutting_of_the_stream_gives_the_same_objects(chunk: int) -> None:
         assert len(mirror.server.seen) == 2
 
     on_mirror(scenario, server=server)
+
+
+def test_a_list_that_begins_anew_forgets_the_pages_it_had() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.page_cap = 1
+        made.list_faults.extend([None, ServerError(500)])
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(0.0015)
+        mirror.server.delete("a")
+        await mirror.informer.wait_synced()
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+def test_a_streamed_list_that_begins_anew_forgets_what_it_had() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(Break.RESET, unfinished_list=True))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(0.0015)
+        assert not mirror.informer.synced
+        mirror.server.delete("a")
+        await mirror.informer.wait_synced()
+        assert mirror.agrees()
+        assert [s.streamed for s in mirror.server.seen] == [True, True]
+
+    on_mirror(scenario, server=server, options=STREAMED)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_object_that_cannot_be_read_is_known_as_such_from_the_list_on(streamed: bool) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.put_raw("b", unreadable("b"))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        store = mirror.informer.store
+        assert (list(store.unreadable), len(store)) == ([f"{NAMESPACE}/b"], 2)
+        assert mirror.informer.stats.unreadable == 1
+        mirror.server.put("b")
+        await mirror.sleep(1)
+        assert mirror.agrees()
+        assert not store.unreadable
+
+    on_mirror(scenario, server=server, options=ReflectorOptions(streamed_lists=streamed))
+
+
+def test_an_unreadable_object_is_reported_once_a_version(caplog: pytest.LogCaptureFixture) -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.put_raw("b", unreadable("b"))
+        made.watch_faults.extend([Fault(Break.GARBAGE, after=5)] * 3)
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(60)
+        assert mirror.informer.stats.relists == 3
+        assert mirror.informer.stats.unreadable == 4
+        reports = [r for r in caplog.records if "cannot read" in r.message]
+        assert [(r.__dict__["key"], r.__dict__["version"]) for r in reports] == [
+            (f"{NAMESPACE}/b", "104")
+        ]
+
+    on_mirror(scenario, server=server)
+
+
+def test_after_a_list_without_a_version_made_up_events_do_not_move_the_stores() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.versioned_lists = False
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(1)
+        assert verbs(mirror.server.seen) == ["list 0", "watch"]
+        assert mirror.informer.stats.events == {"ADDED": 3}
+        assert mirror.informer.store.resource_version == ""
+        mirror.server.put("a", "Failed")
+        await mirror.sleep(1)
+        assert mirror.informer.store.resource_version == "104"
+        assert mirror.agrees()
+
+    on_mirror(scenario, server=server)
+
+
+class TickingClock:
+    """A millisecond passes whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self.ticks = 0.0
+        self.yields = 0
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        self.ticks += 0.001
+        return self.ticks
+
+    async def sleep(self, seconds: float) -> None:
+        self.yields += seconds == 0
+        await asyncio.sleep(0)  # noqa: TID251 - a clock's own
+
+
+async def test_a_flood_of_chunks_that_are_there_already_lets_others_run() -> None:
+    server = three()
+    clock = TickingClock()
+    informer = Informer(server, MACHINES, clock=clock, randomness=random.Random(0))
+    task = asyncio.create_task(informer.run())
+    await informer.wait_synced()
+    server.chunk = 200
+    for n in range(200):
+        server.put("a", str(n))
+    before = clock.yields
+    last = asyncio.Event()
+    informer.add_handler(lambda change: last.set() if change.object.phase == "199" else None)
+    await last.wait()
+    assert 20 < clock.yields - before < 200
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

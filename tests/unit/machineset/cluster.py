@@ -57,6 +57,10 @@ class FakeApi:
         self._clock = clock
         self._version = 0
 
+    def begin(self, objects: Mapping[tuple[str, str], JSONObject], version: int) -> None:
+        self.objects = dict(objects)
+        self._version = version
+
     async def create(
         self,
         resource: Resource[T],
@@ -205,11 +209,12 @@ class RecordedEvents:
 class Cluster:
     """Control and target cluster with the stores, and whatever controllers a test builds."""
 
-    def __init__(self, *, settings: ControllerSettings | None = None, target: bool = True) -> None:
+    def __init__(self, *, target: bool = True, namespace: str = NAMESPACE) -> None:
+        self.namespace = namespace
         self.clock = LoopClock(EPOCH)
         self.api = FakeApi(self.clock)
         client = cast("Client", self.api)
-        self.factory = InformerFactory(client, clock=self.clock, namespace=NAMESPACE)
+        self.factory = InformerFactory(client, clock=self.clock, namespace=namespace)
         self.target = InformerFactory(client, clock=self.clock) if target else None
         self.events = RecordedEvents()
         self.context = ControllerContext(
@@ -217,11 +222,11 @@ class Cluster:
             target=client if target else None,
             control_informers=self.factory,
             target_informers=self.target,
-            namespace=NAMESPACE,
+            namespace=namespace,
             clock=self.clock,
             events=cast("EventRecorder", self.events),
             driver=cast("Driver", None),
-            options=settings or ControllerSettings(),
+            options=ControllerSettings(),
             registry=CollectorRegistry(),
             random=random.Random(7),
         )
@@ -232,7 +237,7 @@ class Cluster:
 
     def get(self, resource: Resource[T], name: str) -> T:
         """Read from the server."""
-        key = f"{NAMESPACE}/{name}" if resource.namespaced else name
+        key = f"{self.namespace}/{name}" if resource.namespaced else name
         return _decode(resource, self.api.objects[resource.plural, key])
 
     def all(self, resource: Resource[T]) -> list[T]:
@@ -266,11 +271,24 @@ class Cluster:
         """Let the stores learn of something that no answer told."""
         self._factory_of(resource).store(resource).observe(cast("T", obj))
 
+    def show(
+        self,
+        objects: Mapping[tuple[str, str], JSONObject],
+        resources: Iterable[Resource[KubeObject]],
+        *,
+        version: int,
+    ) -> None:
+        """Begin with ``objects``; versions of what is written from now on follow ``version``."""
+        self.api.begin(objects, version)
+        for resource in resources:
+            for obj in self.all(resource):
+                self._factory_of(resource).store(resource).observe(obj)
+
     def _factory_of(self, resource: Resource[T]) -> InformerFactory:
         return self.factory if resource.namespaced or self.target is None else self.target
 
     def _namespace(self, resource: Resource[T]) -> str:
-        return NAMESPACE if resource.namespaced else ""
+        return self.namespace if resource.namespaced else ""
 
 
 def play(scenario: Callable[[], Coroutine[object, object, R]]) -> R:

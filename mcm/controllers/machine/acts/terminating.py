@@ -189,7 +189,7 @@ class Termination:
         if target is None or not name:
             nameless = operations.no_node_label(machine.metadata.name)
             return await self._proceed(machine, nameless)
-        node = target.nodes.get(name)
+        node = target.nodes.get(name) or await _node_unseen(target, name)
         if node is None:
             return await self._proceed(machine, operations.no_node_object(name))
         if wait := self._wait_for(machine, "node"):
@@ -315,6 +315,15 @@ async def _delete_attachment(target: Target, attachment: VolumeAttachment) -> No
         await target.writer.delete(VOLUME_ATTACHMENTS, meta.name, uid=meta.uid)
     except (NotFound, Conflict):
         return  # gone, or another one of that name
+
+
+async def _node_unseen(target: Target, name: str) -> Node | None:
+    """Ask the server for a Node the mirror does not show: it may have joined a moment ago, and
+    once the machine is gone nobody would look for it any more."""
+    try:
+        return await target.client.get(NODES, name)
+    except NotFound:
+        return None
 
 
 async def _release_node(target: Target, node: Node) -> Node:

@@ -1,0 +1,138 @@
+"""Where a pod may run, and where it runs best: pure decisions over Nodes and their loads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import final
+
+from mcm.api.core import Taint
+from mcm.api.quantities import parse_quantity
+from mcm.sandbox.world.kinds import Node, Pod, Quantity, Toleration
+
+_PODS = "pods"
+_UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_BARRING = ("NoSchedule", "NoExecute")
+
+Amounts = Mapping[str, Decimal]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A Node, and the pods that run or will run on it."""
+
+    node: Node
+    pods: Sequence[Pod] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The Node's name; empty if none fits, and then how many Nodes there are to each obstacle."""
+
+    node_name: str = ""
+    obstacles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """What kubectl shows of a pod that stays Pending."""
+        total = sum(self.obstacles.values())
+        reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.obstacles.items()))
+        return f"0/{total} nodes are available: {reasons or 'no nodes available'}."
+
+
+def place(pod: Pod, candidates: Iterable[Candidate]) -> Placement:
+    """Choose the Node with the fewest pods of those that take ``pod``; by name among equals."""
+    needs = needs_of(pod)
+    best: tuple[int, str] | None = None
+    obstacles: Counter[str] = Counter()
+    for candidate in candidates:
+        why = obstacle(pod, needs, candidate)
+        if why:
+            obstacles[why] += 1
+            continue
+        rank = (len(candidate.pods), candidate.node.metadata.name)
+        best = rank if best is None else min(best, rank)
+    if best is None:
+        return Placement(obstacles=dict(obstacles))
+    return Placement(best[1])
+
+
+def obstacle(pod: Pod, needs: Amounts, candidate: Candidate) -> str:
+    """Say why a Node does not take the pod; empty if it does."""
+    node = candidate.node
+    if node.metadata.deletion_timestamp is not None:
+        return "node(s) were being deleted"
+    if node.spec.unschedulable and not tolerates(pod.spec.tolerations, _UNSCHEDULABLE):
+        return "node(s) were unschedulable"
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return "node(s) didn't match Pod's node affinity/selector"
+    barring = untolerated(node.spec.taints, pod.spec.tolerations)
+    if barring is not None:
+        return f"node(s) had untolerated taint {{{barring.key}: {barring.value}}}"
+    if not _is_ready(node):
+        return "node(s) were not ready"
+    lacking = _lacking(needs, candidate)
+    if lacking:
+        return "Too many pods" if lacking == _PODS else f"Insufficient {lacking}"
+    return ""
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """Return the first taint that keeps a pod with these tolerations away."""
+    barring = (t for t in taints if t.effect in _BARRING)
+    return next((t for t in barring if not tolerates(tolerations, t)), None)
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    return any(_tolerates(t, taint) for t in tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """No effect means every effect; no key, with Exists, every taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+def needs_of(pod: Pod) -> Amounts:
+    """Sum up what a pod's containers request; every pod takes one of ``pods``."""
+    total: dict[str, Decimal] = {_PODS: Decimal(1)}
+    for container in pod.spec.containers:
+        for name, quantity in container.resources.requests.items():
+            total[name] = total.get(name, Decimal(0)) + _amount(quantity)
+    return total
+
+
+def _lacking(needs: Amounts, candidate: Candidate) -> str:
+    """Name a resource of which too little is left; a Node that says nothing of one has none."""
+    offered = candidate.node.status.allocatable or candidate.node.status.capacity
+    used = [needs_of(pod) for pod in candidate.pods] if len(needs) > 1 else []
+    for name, need in needs.items():
+        if name == _PODS:
+            taken = Decimal(len(candidate.pods))
+        else:
+            taken = sum((u.get(name, Decimal(0)) for u in used), Decimal(0))
+        if need and taken + need > _amount(offered.get(name, 0)):
+            return name
+    return ""
+
+
+def _amount(quantity: Quantity) -> Decimal:
+    """A quantity nobody can read counts as none."""
+    try:
+        return parse_quantity(quantity if isinstance(quantity, int) else str(quantity))
+    except ValueError:
+        return Decimal(0)
+
+
+def _is_ready(node: Node) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)

@@ -1,0 +1,136 @@
+"""The default scheduler, in small: taints, selectors, requests; the least loaded Node wins."""
+
+from __future__ import annotations
+
+from typing import ClassVar, final
+
+from mcm.api.meta import JSONObject
+from mcm.api.timestamps import rfc3339
+from mcm.client.client import Client, PatchType
+from mcm.client.errors import Conflict, NotFound
+from mcm.clock import Clock
+from mcm.controllers.runtime import DONE, Outcome
+from mcm.informers.change import Change
+from mcm.informers.factory import InformerFactory
+from mcm.sandbox.world.actor import Actor
+from mcm.sandbox.world.binding import Binder
+from mcm.sandbox.world.kinds import NODES, PODS, Node, Pod
+from mcm.sandbox.world.owned_pods import BY_NODE
+from mcm.sandbox.world.placement import Candidate, place
+
+SCHEDULER_NAME = "default-scheduler"
+
+
+@final
+class Scheduler(Actor):
+    """Keyed by pod; one worker, so that each decision knows of the one before it.
+
+    A pod that fits nowhere is tried again when a Node, or the room on one, has changed.
+    """
+
+    name = "scheduler"
+    workers: ClassVar[int] = 1
+
+    def __init__(
+        self, client: Client, binder: Binder, mirror: InformerFactory, *, clock: Clock
+    ) -> None:
+        super().__init__(client, mirror, clock=clock)
+        self._binder = binder
+        self._nodes = mirror.store(NODES)
+        self._pods = mirror.store(PODS)
+        # Bound by us, not yet seen so: pod key to (uid, Node).
+        self._assumed: dict[str, tuple[str, str]] = {}
+        self._homeless: dict[str, None] = {}
+        mirror.informer(NODES).add_handler(self._on_node)
+        mirror.informer(PODS).add_handler(self._on_pod)
+
+    # ---- what an event concerns -----------------------------------------------------------------
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        key = change.object.metadata.key
+        pod = change.new
+        if pod is None or pod.spec.node_name:
+            self._assumed.pop(key, None)
+        if pod is not None and _wants_node(pod):
+            self._queue.add(key)
+        else:
+            self._homeless.pop(key, None)
+        if pod is None or not pod.active:
+            self._retry_homeless()
+
+    def _on_node(self, change: Change[Node]) -> None:
+        if change.new is not None:
+            self._retry_homeless()
+
+    def _retry_homeless(self) -> None:
+        for key in self._homeless:
+            self._queue.add(key)
+
+    # ---- one pod --------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: str) -> Outcome:
+        pod = self._pods.get(key)
+        if pod is None or not _wants_node(pod) or self._is_assumed(pod):
+            return DONE
+        self._homeless.pop(key, None)
+        placement = place(pod, self._candidates())
+        try:
+            if placement.node_name:
+                await self._bind(pod, placement.node_name)
+            else:
+                self._homeless[key] = None
+                await self._tell(pod, placement.message)
+        except (NotFound, Conflict):
+            pass  # gone, going or bound by another: its event tells
+        return DONE
+
+    def _candidates(self) -> list[Candidate]:
+        assumed: dict[str, list[Pod]] = {}
+        for key, (_, node_name) in self._assumed.items():
+            pod = self._pods.get(key)
+            if pod is not None:
+                assumed.setdefault(node_name, []).append(pod)
+        return [
+            Candidate(node, [*self._running_on(node), *assumed.get(node.metadata.name, ())])
+            for node in self._nodes.list()
+        ]
+
+    def _running_on(self, node: Node) -> list[Pod]:
+        return [p for p in self._pods.by_index(BY_NODE, node.metadata.name) if not p.finished]
+
+    def _is_assumed(self, pod: Pod) -> bool:
+        uid, _ = self._assumed.get(pod.metadata.key, ("", ""))
+        return uid == pod.metadata.uid
+
+    async def _bind(self, pod: Pod, node_name: str) -> None:
+        self._assumed[pod.metadata.key] = (pod.metadata.uid, node_name)
+        try:
+            await self._binder.bind(pod, node_name)
+        except BaseException:
+            self._assumed.pop(pod.metadata.key, None)
+            raise
+
+    async def _tell(self, pod: Pod, message: str) -> None:
+        """Write the condition once; the message may age, rewriting it would cost a write a Node."""
+        if any(c.type == "PodScheduled" and c.status == "False" for c in pod.status.conditions):
+            return
+        condition: JSONObject = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        await self._writer.patch(
+            PODS,
+            pod.metadata.name,
+            {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}},
+            namespace=pod.metadata.namespace,
+            subresource="status",
+            patch_type=PatchType.STRATEGIC,
+        )
+
+
+def _wants_node(pod: Pod) -> bool:
+    ours = pod.spec.scheduler_name in ("", SCHEDULER_NAME)
+    return ours and pod.active and not pod.spec.node_name
