@@ -40,11 +40,11 @@ class Client:
     """One server, many callers. Every verb raises only :mod:`mcm.client.errors`, what ``fence``
     raises, and ValueError for a request that cannot be meant (an empty name).
 
-    ``fence`` is called before each attempt of a write and raises to forbid it. ``timeout`` limits
-    one attempt, ``budget`` a call with all its retries (both in seconds). Watches are outside
-    ``max_in_flight`` (0: no cap) and ``qps`` (0: no limit), and are never retried here: who
-    watches knows better how to go on. A client whose ``lane`` is LEASE is meant for the elector:
-    give it no fence, short times, and it never waits behind others.
+    ``fence`` is called before each attempt of a write, and again when its bytes leave; it raises to
+    forbid it. ``timeout`` limits one attempt, ``budget`` a call with all its retries (both in
+    seconds). Watches are outside ``max_in_flight`` (0: no cap) and ``qps`` (0: no limit), and are
+    never retried here: who watches knows better how to go on. A client whose ``lane`` is LEASE is
+    meant for the elector: give it no fence, short times, and it never waits behind others.
     """
 
     def __init__(
@@ -292,13 +292,16 @@ class Client:
     async def _attempt(self, call: Call, *, lane: Lane, timeout: float) -> Response:
         queued_at = self._clock.monotonic()
         async with self._throttle.turn():
-            # After the queue, right before the bytes leave: leadership may have gone meanwhile.
-            if call.mutating and self._fence is not None:
-                self._fence()
+            fence = self._fence if call.mutating else None
+            if fence is not None:
+                fence()  # leadership may have gone in the queue
             started_at = self._clock.monotonic()
             if self._metrics is not None:
                 self._metrics.waited(started_at - queued_at, verb=call.verb)
-            request = replace(self._dressed(call.request, timeout=timeout), lane=lane)
+            # … or goes while a connection is made, or the loop stands still: asked once more when
+            # the bytes leave.
+            request = self._dressed(call.request, timeout=timeout)
+            request = replace(request, lane=lane, permit=fence)
             response = await self._exchange(call, request, started_at)
         error = answers.failure(response.status, response.headers, response.body)
         if error is not None:

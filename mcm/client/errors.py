@@ -109,7 +109,11 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """409, reason Conflict: the precondition (resourceVersion, UID) no longer holds."""
+    """409, reason Conflict: the precondition (resourceVersion, UID) no longer holds.
+
+    A patch that names another UID is told apart from other changes of immutable fields (422): it
+    was meant for an object that is gone.
+    """
 
 
 class AlreadyExists(ApiError):
@@ -197,6 +201,8 @@ def _class_of(code: int, reason: str, causes: tuple[Cause, ...]) -> type[ApiErro
         if any(c.reason == "ResourceVersionTooLarge" for c in causes):
             return TooLargeResourceVersion
         return ServerTimeout
+    if code == 422 and causes and all(c.field == "metadata.uid" for c in causes):
+        return Conflict
     if reason in ("Expired", "Gone"):
         return Gone
     return _BY_CODE.get(code, ServerError if code >= 500 else ApiError)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from typing import final
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -161,19 +162,19 @@ class HTTPTransport:
             try:
                 yield raw
             finally:
-                # A body read to its end has given its connection back already.
-                raw.close()
+                _hang_up(raw)
 
     async def _send(
         self, session: aiohttp.ClientSession, request: Request, credential: Credential
     ) -> aiohttp.ClientResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
         url = URL(f"{self._base}{request.path}{query}", encoded=True)
+        guard = _Guard(request.permit)
         try:
             return await session.request(
                 request.method,
                 url,
-                data=request.body or None,
+                data=_GuardedBody(request.body, guard) if request.body else None,
                 headers=self._headers(request, credential.headers),
                 allow_redirects=False,
                 proxy=self._spec.proxy or None,
@@ -184,6 +185,8 @@ class HTTPTransport:
             )
         except CARRIER_ERRORS as error:
             failure = translate(error, self._route)
+        if guard.refusal is not None:
+            raise guard.refusal
         if isinstance(failure, TLSError) and self._tls is not None:
             self._tls.suspect()
         # Raised out here: as the context of our error, the original would bring its headers along.
@@ -283,6 +286,40 @@ class _Channel:
         )
 
 
+@final
+class _Guard:
+    """Asks a request's permit, and keeps the refusal, which aiohttp would wrap."""
+
+    def __init__(self, permit: Callable[[], None] | None) -> None:
+        self._permit = permit
+        self.refusal: Exception | None = None
+
+    def ask(self) -> None:
+        if self._permit is None:
+            return
+        try:
+            self._permit()
+        except Exception as error:
+            self.refusal = error
+            raise
+
+
+@final
+class _GuardedBody(aiohttp.BytesPayload):
+    """A body that asks in the moment in which it is written. aiohttp holds the headers back until
+    then, so that nothing has left; and it has waited for the last time."""
+
+    def __init__(self, body: bytes, guard: _Guard) -> None:
+        super().__init__(body)
+        self._guard = guard
+
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
+        self._guard.ask()
+        await super().write_with_length(writer, content_length)
+
+
 class _ConnectionLost(aiohttp.ClientConnectionError):
     """A lost connection, in a class that aiohttp does not take as a reason to send again."""
 
@@ -298,6 +335,14 @@ async def _no_second_sending(
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise _ConnectionLost from error
+
+
+def _hang_up(raw: aiohttp.ClientResponse) -> None:
+    """End an answer. A body read to its end has given its connection back already; one left in the
+    middle is cut off at once: a TLS goodbye would keep the socket until the peer says its own."""
+    if raw.connection is not None and raw.connection.transport is not None:
+        raw.connection.transport.abort()
+    raw.close()
 
 
 def _lowered(raw: aiohttp.ClientResponse) -> dict[str, str]:

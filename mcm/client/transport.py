@@ -6,7 +6,7 @@ loopback, which calls an API server in the same process. Both see the same froze
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -27,7 +27,8 @@ class Request:
 
     ``path`` starts with a slash and is not escaped twice; ``query`` keeps its order; ``timeout`` is
     the limit in seconds for the whole answer (for a stream: for its headers), ``read_timeout`` the
-    longest silence between two reads of a stream.
+    longest silence between two reads of a stream. ``permit`` is asked in the moment in which the
+    body leaves, however long a connection or credentials took to come about; it raises to forbid.
     """
 
     method: str
@@ -38,6 +39,7 @@ class Request:
     lane: Lane = Lane.REQUEST
     timeout: float | None = 30.0
     read_timeout: float | None = None
+    permit: Callable[[], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class StreamResponse:
 
 class Transport(Protocol):
     """Carries requests to one server. Raises only :class:`mcm.client.errors.TransportError`
-    (and subclasses) for anything short of an HTTP status; never interprets a status, except that it
-    may renew its credentials and repeat once after 401."""
+    (and subclasses) for anything short of an HTTP status, and what a request's ``permit`` raises;
+    never interprets a status, except that it may renew its credentials and repeat once after 401.
+    """
 
     async def request(self, request: Request) -> Response:
         """Send and read the whole answer."""

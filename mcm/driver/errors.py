@@ -22,9 +22,6 @@ class DriverError(Exception):
     The message is shown to users: it must hold no credentials.
     """
 
-    expected = True
-    """To the controller runtime: the text says all there is to say, no traceback is needed."""
-
     def __init__(
         self,
         code: Code,

@@ -91,6 +91,7 @@ class InformerFactory:
         async with asyncio.TaskGroup() as group:
             for informer in self._informers.values():
                 group.create_task(informer.run(), name=f"informer {informer.resource.name}")
+            await asyncio.get_running_loop().create_future()
 
     async def wait_synced(self) -> None:
         """Return when every handler of every informer has seen the first list."""

@@ -13,7 +13,8 @@ from typing import Generic, TypeAlias, final
 import msgspec
 
 from mcm.api import codec
-from mcm.api.meta import ObjectMeta, Resource, T
+from mcm.api.meta import ApiStruct, ObjectMeta, Resource, T
+from mcm.api.names import ANNOTATION_INITIAL_EVENTS_END
 from mcm.client.errors import ApiError, ProtocolError, error_from_status
 
 
@@ -49,7 +50,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """An object that could not be decoded, named as far as its metadata could.
+    """An object that could not be decoded; ``key`` is empty if not even its name could.
 
     ``type`` is the text of the wire, of whatever kind.
     """
@@ -99,27 +100,51 @@ class FrameDecoder(Generic[T]):
         body = bytes(frame.object)
         if frame.type == EventType.ERROR:
             return Failure(error_from_status(0, body))
-        try:
-            meta = codec.decode_metadata(body)
-        except codec.DecodeError as error:
-            return Unreadable(frame.type, error.key, "", "", str(error))
         if frame.type == EventType.BOOKMARK:
-            return _bookmark(meta)
-        return self._object(frame.type, meta, body)
-
-    def _object(self, kind: str, meta: ObjectMeta, body: bytes) -> Frame[T]:
-        reason = ""
-        if kind not in _OBJECT_TYPES:
-            reason = f"unknown type of event {kind!r}"
-        elif not meta.name:
-            reason = "an object without a name"
-        else:
-            try:
-                return Event(EventType(kind), codec.decode_object(self._resource, body))
-            except codec.DecodeError as error:
-                reason = str(error)
-        return Unreadable(kind, meta.key, meta.uid, meta.resource_version, reason)
+            return _bookmark(_named(body).metadata)
+        if frame.type not in _OBJECT_TYPES:
+            return _unreadable(frame.type, body, f"unknown type of event {frame.type!r}")
+        try:
+            obj = codec.decode_object(self._resource, body)
+        except codec.DecodeError as error:
+            return _unreadable(frame.type, body, str(error))
+        if not obj.metadata.name:
+            return _unreadable(frame.type, body, "an object without a name")
+        return Event(EventType(frame.type), obj)
 
 
-def _bookmark(meta: ObjectMeta) -> Bookmark:
-    return Bookmark(meta.resource_version, codec.ends_initial_events(meta))
+class _Meta(ApiStruct, frozen=True, kw_only=True):
+    """The little of any object's metadata that says which it is."""
+
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Named(ApiStruct, frozen=True, kw_only=True):
+    metadata: _Meta = _Meta()
+
+
+_named_decoder = msgspec.json.Decoder(_Named)
+
+
+def _named(body: bytes) -> _Named:
+    try:
+        return _named_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Named()
+
+
+def _unreadable(kind: str, body: bytes, reason: str) -> Unreadable:
+    meta = _named(body).metadata
+    key = ObjectMeta(name=meta.name, namespace=meta.namespace or "").key if meta.name else ""
+    return Unreadable(kind, key, meta.uid or "", meta.resource_version or "", reason)
+
+
+def _bookmark(meta: ObjectMeta | _Meta) -> Bookmark:
+    marks = meta.annotations or {}
+    return Bookmark(
+        meta.resource_version or "", ends_list=marks.get(ANNOTATION_INITIAL_EVENTS_END) == "true"
+    )

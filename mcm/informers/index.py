@@ -37,36 +37,32 @@ class Index(Generic[T]):
 
     def put(self, key: str, obj: T) -> None:
         """File ``obj`` under its values, and under no other."""
-        values = self._values_of(key, obj)
-        before = self._values.get(key, ())
-        if values != before:
-            self._leave(key, [value for value in before if value not in values])
-            self._remember(key, values)
-        for value in values:
-            bucket = self._buckets.get(value)
-            if bucket is None:
-                self._buckets[value] = {key: obj}
-            else:
-                bucket[key] = obj
-
-    def discard(self, key: str) -> None:
-        self._leave(key, self._values.pop(key, ()))
-
-    def _values_of(self, key: str, obj: T) -> tuple[str, ...]:
         try:
             values = tuple(self._function(obj))
         except Exception:
             # A faulty function must cost one entry, not the mirror: all else stays searchable.
             self.errors += 1
             logger.exception("index function failed", extra={"index": self._name, "key": key})
-            return ()
-        return values if len(values) < 2 else tuple(dict.fromkeys(values))
+            values = ()
+        if values != self._values.get(key, ()):
+            values = self._refile(key, values)
+        buckets = self._buckets
+        for value in values:
+            buckets[value][key] = obj
 
-    def _remember(self, key: str, values: tuple[str, ...]) -> None:
+    def _refile(self, key: str, values: tuple[str, ...]) -> tuple[str, ...]:
+        """Leave the buckets of the values that are gone, make those of new ones; return the
+        values, each once."""
+        values = tuple(dict.fromkeys(values))
+        self._leave(key, set(self._values.pop(key, ())).difference(values))
         if values:
             self._values[key] = values
-        else:
-            self._values.pop(key, None)
+        for value in values:
+            self._buckets.setdefault(value, {})
+        return values
+
+    def discard(self, key: str) -> None:
+        self._leave(key, self._values.pop(key, ()))
 
     def _leave(self, key: str, values: Iterable[str]) -> None:
         for value in values:

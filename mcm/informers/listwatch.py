@@ -164,6 +164,11 @@ class ListWatch:
         return self._page
 
     @property
+    def failures(self) -> int:
+        """How many failures in a row there were: what the next wait grows with."""
+        return self._backoff.failures
+
+    @property
     def listing(self) -> bool:
         """Whether the open watch is still bringing the list it began with."""
         return self._phase is _Phase.LIST

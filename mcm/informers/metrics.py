@@ -25,7 +25,7 @@ integers of the informers, read at a scrape: an event costs no metric call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from prometheus_client import CollectorRegistry
@@ -44,6 +44,33 @@ if TYPE_CHECKING:
     AnyInformer: TypeAlias = Informer[KubeObject]
 
 _LABELS = ("cluster", "resource", "namespace")
+
+_COUNTERS: tuple[tuple[str, str, Callable[[AnyInformer], int]], ...] = (
+    ("mcm_reflector_lists", "Pages listed.", lambda i: i.stats.lists),
+    ("mcm_reflector_relists", "Complete lists after the first.", lambda i: i.stats.relists),
+    ("mcm_reflector_watches", "Watches requested.", lambda i: i.stats.watches),
+    (
+        "mcm_reflector_short_watches",
+        "Watches that ended early and without an event.",
+        lambda i: i.stats.short_watches,
+    ),
+    (
+        "mcm_reflector_silent_watches",
+        "Watches given up as not a byte came.",
+        lambda i: i.stats.silent_watches,
+    ),
+    (
+        "mcm_reflector_unreadable",
+        "Objects that could not be decoded.",
+        lambda i: i.stats.unreadable,
+    ),
+    ("mcm_informer_handler_errors", "Exceptions of handlers.", lambda i: i.stats.handler_errors),
+    (
+        "mcm_store_index_errors",
+        "Exceptions of index functions.",
+        lambda i: i.store.index_errors,
+    ),
+)
 
 
 def collector_of(registry: CollectorRegistry) -> InformerCollector:
@@ -84,37 +111,7 @@ class InformerCollector(Collector):
         )
 
     def _counters(self) -> Iterable[Metric]:
-        counters: Sequence[tuple[str, str, Callable[[AnyInformer], int]]] = (
-            ("mcm_reflector_lists", "Pages listed.", lambda i: i.stats.lists),
-            ("mcm_reflector_relists", "Complete lists after the first.", lambda i: i.stats.relists),
-            ("mcm_reflector_watches", "Watches requested.", lambda i: i.stats.watches),
-            (
-                "mcm_reflector_short_watches",
-                "Watches that ended early and without an event.",
-                lambda i: i.stats.short_watches,
-            ),
-            (
-                "mcm_reflector_silent_watches",
-                "Watches given up as not a byte came.",
-                lambda i: i.stats.silent_watches,
-            ),
-            (
-                "mcm_reflector_unreadable",
-                "Objects that could not be decoded.",
-                lambda i: i.stats.unreadable,
-            ),
-            (
-                "mcm_informer_handler_errors",
-                "Exceptions of handlers.",
-                lambda i: i.stats.handler_errors,
-            ),
-            (
-                "mcm_store_index_errors",
-                "Exceptions of index functions.",
-                lambda i: i.store.index_errors,
-            ),
-        )
-        for name, text, read in counters:
+        for name, text, read in _COUNTERS:
             family = CounterMetricFamily(name, text, labels=_LABELS)
             for labels, informer, _ in self._informers():
                 family.add_metric(labels, read(informer))

@@ -142,8 +142,9 @@ class Reflector(Generic[T]):
         self._listed.update((item.metadata.key, item) for item in page.items)
         for bad in page.bad:
             meta, reason = bad.metadata, str(bad.error)
-            self._report(meta.key, meta.resource_version, reason)
-            self._bad[meta.key] = reason
+            key = meta.key if meta.name else ""
+            self._report(key, meta.resource_version, reason)
+            self._bad[key] = reason
 
     async def _replace(self) -> None:
         """Hand the complete list over."""
@@ -262,6 +263,13 @@ class Reflector(Generic[T]):
         else:
             self._listed[key] = obj
 
+    def _take_initial_unreadable(self, frame: Unreadable, *, deleted: bool) -> None:
+        if deleted:
+            self._listed.pop(frame.key, None)
+            self._bad.pop(frame.key, None)
+        else:
+            self._bad[frame.key] = frame.reason
+
     async def _take_bookmark(self, bookmark: Bookmark) -> None:
         self._stats.events[EventType.BOOKMARK] += 1
         if not self._machine.listing:
@@ -277,7 +285,7 @@ class Reflector(Generic[T]):
         if not deleted and frame.type not in (EventType.ADDED, EventType.MODIFIED):
             return
         if self._machine.listing:
-            self._bad[frame.key] = frame.reason
+            self._take_initial_unreadable(frame, deleted=deleted)
             return
         if not deleted:
             self._store.mark_unreadable(frame.key, frame.reason)

@@ -153,10 +153,10 @@ class Store(Generic[T]):
             return ()
         key = meta.key
         known = self._objects.get(key)
-        if known is not None:
-            version = known.metadata.resource_version
-            if version == meta.resource_version or newer(version, meta.resource_version):
-                return ()
+        # An absent object that is no news was deleted since: its event came a second time.
+        seen = self._version if known is None else known.metadata.resource_version
+        if seen == meta.resource_version or newer(seen, meta.resource_version):
+            return ()
         share_repeated(obj, known)
         return self._set(key, known, obj)
 

@@ -63,7 +63,6 @@ async def launch(options: Options, *, dev_dir: Path, progress: bool, stop: async
 
 
 async def _in_sandbox(options: Options, dev_dir: Path, stack: AsyncExitStack) -> Options:
-    dev_dir.mkdir(parents=True, exist_ok=True)
     settings = SandboxSettings(kubeconfig=dev_dir / clusters.SANDBOX_FILE, samples=True)
     cluster = await stack.enter_async_context(sandbox(settings))
     logger.info("no kubeconfig given: sandbox cluster at %s", cluster.url)

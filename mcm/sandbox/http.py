@@ -140,6 +140,14 @@ class _Door:
         self.closing = False
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = await self._answer(request)
+        if self.closing:
+            # A connection whose handshake outlasted the shutdown: nobody else will close it, and
+            # every watch on it would end at once.
+            response.force_close()
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             if not self._admits(request):
                 raise StatusError(401, "Unauthorized", "Unauthorized")

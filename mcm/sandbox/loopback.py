@@ -109,6 +109,8 @@ class LoopbackTransport:
         if isinstance(failure, Answered):
             response: Response | StreamResponse = failure.response
         else:
+            if request.permit is not None:
+                request.permit()
             response = await self._server.handle(request)
         try:
             if verdict.after:

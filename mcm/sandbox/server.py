@@ -36,7 +36,7 @@ __all__ = ["ApiServer", "ServerSettings"]
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_VERSION = "v1.34.0"
+DEFAULT_VERSION = "v1.32.0"
 LARGEST_BODY = 3 * 1024 * 1024
 
 _NO_QUERY: Mapping[str, str] = MappingProxyType({})

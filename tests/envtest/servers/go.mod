@@ -1,4 +1,4 @@
-// Tools for the tests only: a real API server, its store and a client, built by `make test-servers`.
+// Tools for the tests only: a real API server, its store and a client, built by ./ensure.
 module mcm/tests/envtest/servers
 
 go 1.23.0

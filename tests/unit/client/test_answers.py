@@ -52,6 +52,8 @@ def status(code: int, reason: str = "", **details: object) -> bytes:
         (410, status(410, "Gone"), Gone),
         (410, b"", Gone),
         (422, status(422, "Invalid"), Invalid),
+        (422, status(422, "Invalid", causes=[{"field": "metadata.uid"}] * 2), Conflict),
+        (422, status(422, "Invalid", causes=[{"field": "metadata.name"}]), Invalid),
         (429, status(429, "TooManyRequests"), TooManyRequests),
         (500, status(500, "InternalError"), ServerError),
         (500, status(500, "ServerTimeout"), ServerTimeout),

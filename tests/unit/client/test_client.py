@@ -181,6 +181,15 @@ def test_leadership_lost_in_the_queue_stops_the_write(rig: Any, ok: Ok, clock: L
     assert [r.method for r in transport.sent] == ["GET"]
 
 
+@pytest.mark.parametrize("name", [*WRITES, *EVICT])
+def test_the_transport_can_ask_the_fence_once_more(name: str, rig: Any, ok: Ok) -> None:
+    def fence() -> None: ...
+
+    client, transport = rig(answer_for(name, ok), fence=fence)
+    run({**WRITES, **EVICT}[name](client))
+    assert transport.sent[0].permit is fence and transport.sent[0].body
+
+
 @pytest.mark.parametrize("name", READS)
 def test_reading_needs_no_leadership(name: str, rig: Any, ok: Ok) -> None:
     def fence() -> None:
@@ -259,7 +268,7 @@ def test_a_retry_is_logged_with_its_cause(
     rig: Any, ok: Ok, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, _ = rig(ConnectionRefused("cannot reach https://a:1: connection refused"), ok(NODE))
-    with caplog.at_level(logging.INFO, logger="mcm.client"):
+    with caplog.at_level(logging.DEBUG, logger="mcm.client"):
         run(client.get(NODES, "n1"))
     (record,) = caplog.records
     assert vars(record)["cause"] == "cannot reach https://a:1: connection refused"

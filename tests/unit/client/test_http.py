@@ -76,6 +76,35 @@ async def test_a_request_arrives_as_it_was_prepared(serve: Any, connect: Connect
     assert not headers.keys() & {"accept-encoding", "authorization", "cookie"}
 
 
+class Revoked(Exception):
+    pass
+
+
+async def test_a_write_that_is_forbidden_while_its_connection_is_made_never_leaves(
+    serve: Any, connect: Connect
+) -> None:
+    async def read(request: web.BaseRequest) -> web.Response:
+        arrived.append((await request.read()).decode())
+        return web.Response(body=b"{}")
+
+    def permit() -> None:
+        asked.append(len(arrived))
+        if forbidden:
+            raise Revoked
+
+    arrived: list[str] = []
+    asked: list[int] = []
+    transport = connect(await serve(read))
+    request = Request("PATCH", "/", body=b"first", permit=permit)
+    for forbidden in (True, False, True):  # on a new connection, and on one that is open
+        if forbidden:
+            with pytest.raises(Revoked):
+                await transport.request(request)
+        else:
+            await transport.request(request)
+    assert (arrived, asked) == (["first"], [0, 0, 1])
+
+
 async def test_answers_have_lower_case_headers_and_any_status(serve: Any, connect: Connect) -> None:
     async def teapot(request: web.BaseRequest) -> web.Response:
         return web.Response(status=418, body=b"short", headers={"Retry-After": "3"})

@@ -55,6 +55,8 @@ class Fault:
     after: float = 0.0
     at_once: bool = False
     unfinished_list: bool = False
+    unanswered: bool = False
+    """Not even headers come, for longer than anybody waits."""
 
 
 @dataclass
@@ -229,6 +231,8 @@ class ApiServer:
         self.on_watch(resource_version)
         await asyncio.sleep(0.001)  # noqa: TID251 - the virtual network's latency
         fault = self._break(self.watch_faults)
+        if fault and fault.unanswered:
+            await asyncio.Event().wait()
         if send_initial_events and not self.streams_lists:
             raise self.invalid()
         start = int(resource_version or "0")

@@ -21,6 +21,8 @@ from tests.unit.informers.apiserver import NAMESPACE, ApiServer
 
 R = TypeVar("R")
 
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 def unversioned(machine: Machine) -> Machine:
     """The machine as handlers care for it: a new version alone is not told."""
@@ -81,7 +83,7 @@ class Mirror:
 async def mirroring(
     server: ApiServer, *, options: ReflectorOptions | None = None, seed: int = 0
 ) -> AsyncIterator[Mirror]:
-    clock = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
+    clock = LoopClock(EPOCH)
     informer = Informer(
         server,
         MACHINES,

@@ -562,3 +562,52 @@ async def test_a_flood_of_chunks_that_are_there_already_lets_others_run() -> Non
     assert 20 < clock.yields - before < 200
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def test_a_watch_request_that_is_never_answered_is_given_up() -> None:
+    def server() -> ApiServer:
+        made = three()
+        made.watch_faults.append(Fault(Break.SILENCE, unanswered=True))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(75)
+        assert verbs(mirror.server.seen) == ["list 0", "watch 103", "watch 103"]
+        assert mirror.informer.stats.failures == {"RequestTimeout": 1}
+
+    on_mirror(scenario, server=server)
+
+
+def test_events_of_an_unknown_type_are_passed_over() -> None:
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.informer.wait_synced()
+        await mirror.sleep(1)
+        mirror.server._record("POLISHED", unreadable("a"))
+        mirror.server.put("d")
+        await mirror.sleep(1)
+        assert len(mirror.server.seen) == 2
+        assert mirror.agrees()
+        assert not mirror.informer.store.unreadable
+        assert mirror.informer.stats.unreadable == 1
+
+    on_mirror(scenario, server=three)
+
+
+def test_reports_of_unreadable_objects_are_remembered_within_bounds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def server() -> ApiServer:
+        made = ApiServer()
+        for n in range(1500):
+            made.put_raw(f"m{n}", unreadable(f"m{n}"))
+        made.watch_faults.append(Fault(Break.GARBAGE, after=5))
+        return made
+
+    async def scenario(mirror: Mirror) -> None:
+        await mirror.sleep(30)
+        assert mirror.informer.stats.relists == 1
+        reports = [r for r in caplog.records if "cannot read" in r.message]
+        assert 1500 < len(reports) <= 3000
+        assert len(mirror.informer.store.unreadable) == 1500
+
+    on_mirror(scenario, server=server)

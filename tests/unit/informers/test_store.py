@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from mcm.api.machine import CurrentStatus, Machine, MachineStatus
@@ -35,6 +36,7 @@ def told(store: Store[Machine]) -> list[Change[Machine]]:
 
 
 A5 = machine("a", 5, "Running")
+OPAQUE = ObjectMeta(name="a", namespace="n", uid="uid-a", resource_version="v-a")
 
 
 # ---- reading
@@ -137,11 +139,38 @@ def test_a_relist_tells_the_difference_deletions_first() -> None:
     assert store.resource_version == "20"
 
 
+def test_an_object_that_ends_leaves_every_index() -> None:
+    store = filled(A5)
+    store.add_index("phase", by_phase)
+    assert store.list("n") == (A5,)
+    store.remove("n/a", uid="uid-a", version="12")
+    assert store.list("n") == ()
+    assert store.by_index("phase", "Running") == ()
+
+
 def test_the_end_of_an_unknown_object_is_no_news() -> None:
     assert filled().remove("n/a", uid="uid-a", version="11") == ()
 
 
 # ---- own writes
+
+
+def test_an_event_that_comes_a_second_time_does_not_bring_a_deleted_object_back() -> None:
+    store = filled(A5, version=10)
+    store.put(machine("b", 11))
+    store.advance("11")
+    store.remove("n/b", uid="uid-b", version="12")
+    store.advance("12")
+    assert store.put(machine("b", 11)) == ()
+    assert store.put(A5) == ()
+    assert "n/b" not in store
+    assert len(store.put(machine("b", 13, uid="uid-b2"))) == 1
+
+
+def test_versions_that_do_not_compare_keep_no_event_out() -> None:
+    store: Store[Machine] = Store()
+    store.replace((), "v-b")
+    assert len(store.put(msgspec.structs.replace(A5, metadata=OPAQUE))) == 1
 
 
 def test_the_answer_to_an_own_write_is_in_the_store_at_once_and_its_echo_is_no_news() -> None:

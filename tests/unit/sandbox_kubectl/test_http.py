@@ -221,3 +221,21 @@ async def test_a_port_asked_for_is_used_and_free_again_after(certificates: Certi
 
 def test_a_front_does_not_show_its_token(tmp_path: Path) -> None:
     assert "hush" not in repr(Front("https://127.0.0.1:1", b"", "hush"))
+
+
+async def test_a_connection_that_was_still_shaking_hands_at_the_end_serves_one_answer(
+    certificates: Certificates,
+) -> None:
+    server = ApiServer(clock=SystemClock(), random=random.Random(1))
+    async with serve_https(server, certificates=certificates) as front:
+        port = int(front.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await SystemClock().sleep(0.05)  # so that it is accepted
+    await writer.start_tls(ssl.create_default_context(cadata=certificates.ca.decode()))
+    authorization = f"Authorization: Bearer {certificates.token}"
+    head = f"GET {CONFIG_MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n{authorization}\r\n\r\n"
+    writer.write(head.encode())
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 200") and b"connection: close" in answer.lower()
+    writer.close()

@@ -1,0 +1,58 @@
+"""Seeded scenarios over real sockets: whatever goes wrong on the way, the mirror agrees in the end.
+
+Every ``make test`` runs the first sixty: they take some seconds, and a mistake in the mirror shows
+in the first few. ``CI=true`` runs all five hundred; ``MCM_FAULT_SEEDS=17,23`` runs just those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from mcm.clock import SystemClock
+from tests.faults.scenario import Result, Security, run_scenario
+
+ALL, USUAL, AT_A_TIME = 500, 60, 10
+
+
+def chosen_seeds() -> Sequence[int]:
+    if named := os.environ.get("MCM_FAULT_SEEDS"):
+        return [int(seed) for seed in named.split(",")]
+    return range(ALL if os.environ.get("CI") == "true" else USUAL)
+
+
+@pytest.mark.timeout(600)
+async def test_no_fault_on_the_way_loses_or_invents_anything(
+    security: Security, report: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    seeds = chosen_seeds()
+    places = asyncio.Semaphore(AT_A_TIME)
+    clock = SystemClock()
+    began = clock.monotonic()
+
+    async def one(seed: int) -> Result:
+        async with places:
+            return await run_scenario(seed, security)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(seed), name=f"seed {seed}") for seed in seeds]
+    results = [task.result() for task in tasks]
+    report.append(
+        f"fault scenarios: {len(results)} of {ALL} in {clock.monotonic() - began:.1f} s"
+        f" ({'all, as CI=true' if len(results) == ALL else 'CI=true runs all'}); "
+        f"{sum(r.exchanges for r in results)} exchanges, {sum(r.writes for r in results)} writes, "
+        f"{sum(r.changes for r in results)} changes; "
+        f"slowest to agree: {max(r.seconds for r in results):.2f} s"
+    )
+    failed = [result for result in results if result.problems]
+    kinds = Counter(problem.partition(":")[0] for r in failed for problem in r.problems)
+    stories = "\n".join(result.told() for result in failed[:5])
+    numbers = [result.seed for result in failed]
+    if failed:
+        pytest.fail(f"{numbers}, {dict(kinds)}:\n{stories}", pytrace=False)

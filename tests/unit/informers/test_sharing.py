@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+
+from mcm.api.core import Secret
+from mcm.api.machine import MACHINES, Machine
+from mcm.api.meta import ObjectMeta
+from mcm.informers import Store
+from mcm.informers.frames import Event, FrameDecoder
+from mcm.informers.sharing import share_repeated
+
+
+def decoded(name: str, version: int, message: str = "kubelet is ready") -> Machine:
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": message}
+    obj = {
+        "metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": str(version)},
+        "status": {"conditions": [condition]},
+    }
+    frame = FrameDecoder(MACHINES).decode(json.dumps({"type": "ADDED", "object": obj}).encode())
+    assert isinstance(frame, Event)
+    return frame.object
+
+
+def test_texts_that_machines_repeat_are_held_once() -> None:
+    store: Store[Machine] = Store()
+    one, other = decoded("a", 11), decoded("b", 12)
+    assert one.status.conditions[0].message is not other.status.conditions[0].message
+    store.put(one)
+    store.put(other)
+    assert one.status.conditions[0].message is other.status.conditions[0].message
+    assert one.status.conditions[0].reason is other.status.conditions[0].reason
+
+
+def test_conditions_that_did_not_change_are_taken_over() -> None:
+    store: Store[Machine] = Store()
+    before, same, changed = decoded("a", 11), decoded("a", 12), decoded("a", 13, "not any more")
+    store.put(before)
+    store.put(same)
+    assert same.status.conditions is before.status.conditions
+    store.put(changed)
+    assert changed.status.conditions[0].message == "not any more"
+    assert before.status.conditions[0].message == "kubelet is ready"
+
+
+def test_kinds_without_conditions_are_left_alone() -> None:
+    secret = Secret(metadata=ObjectMeta(name="s"), data={"a": "b"})
+    share_repeated(secret, None)
+    assert secret == Secret(metadata=ObjectMeta(name="s"), data={"a": "b"})
