@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 export CONTROL_KUBECONFIG TARGET_KUBECONFIG
 
 .DEFAULT_GOAL := help
-.PHONY: help start test check format lock generate clean
+.PHONY: help start test envtest check format lock generate clean
 
 help:
 	@sed -n '1,4s/^# \{0,1\}//p' Makefile
@@ -19,6 +19,10 @@ start: $(VENV)/.runtime
 
 test: $(VENV)/.development
 	$(BIN)/pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+# A real kube-apiserver and etcd, built once by Go into ~/.cache.
+envtest: $(VENV)/.development
+	KUBEBUILDER_ASSETS="$$(tests/envtest/servers/ensure)" $(BIN)/pytest tests/envtest $(ARGS)
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .

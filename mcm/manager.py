@@ -32,6 +32,7 @@ from mcm.driver.contract import Driver
 from mcm.driver.discovery import ProviderContext, ProviderFactory
 from mcm.events import EventRecorder
 from mcm.informers.factory import InformerFactory
+from mcm.informers.listwatch import NEWEST, ReflectorOptions
 from mcm.leaderelection import LeaderElector
 from mcm.options import Options
 
@@ -80,9 +81,14 @@ class Manager:
             namespace=options.namespace,
             registry=registry,
             name="control",
+            # What we count and create must not be read from a cache that lags behind our own past.
+            options=ReflectorOptions(first_version=NEWEST),
+            randomness=randomness,
         )
         self._target_informers = (
-            InformerFactory(self._target, clock=clock, registry=registry, name="target")
+            InformerFactory(
+                self._target, clock=clock, registry=registry, name="target", randomness=randomness
+            )
             if self._target
             else None
         )

@@ -29,6 +29,21 @@ def merge_diff(old: Mapping[str, object], new: Mapping[str, object]) -> JSONObje
     return patch
 
 
+def explicit_zeros(difference: JSONObject) -> JSONObject:
+    """Say 0 where a difference would remove a number of replicas, at any depth.
+
+    Both mean the same to every reader, but a column of ``kubectl get`` shows an absent number as
+    nothing at all.
+    """
+    return {key: _explicit(key, value) for key, value in difference.items()}
+
+
+def _explicit(key: str, value: object) -> object:
+    if isinstance(value, dict):
+        return explicit_zeros(value)
+    return 0 if value is None and key.lower().endswith("replicas") else value
+
+
 def _same(left: object, right: object) -> bool:
     """JSON equality: unlike Python's, a truth value never equals a number."""
     if isinstance(left, bool) or isinstance(right, bool):

@@ -25,8 +25,10 @@ from mcm.informers import Informer, InformerFactory, ReflectorOptions
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.http import serve_https
 from mcm.sandbox.server import ApiServer
-from tests.faults.proxy import UNHARMED, Exchange, Fate, FaultyProxy, Harm, Upstream
+from tests.faults.harm import UNHARMED, Exchange, Fate, Harm
+from tests.faults.proxy import FaultyProxy
 from tests.faults.scenario import Security
+from tests.faults.wire import Upstream
 
 ROTATIONS = 20
 CALLERS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random as randomness
 from typing import final
 
-from tests.faults.proxy import UNHARMED, Exchange, Fate, Harm, error_event
+from tests.faults.harm import UNHARMED, Exchange, Fate, Harm, error_event
 
 _WATCH_ONLY = (Harm.CUT_BETWEEN, Harm.ENDED, Harm.REPLAYED, Harm.LAST_WORDS)
 _GARBAGE = (

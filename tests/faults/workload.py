@@ -48,18 +48,22 @@ class Workload:
         self._verbs = verbs
         self._clock = clock
         self._random = random
+        self._done = 0
 
-    async def bursts(self, number: int) -> None:
-        """Write in so many bursts, with pauses between."""
-        for _ in range(number):
+    async def go_on(self, writes: int) -> None:
+        """Write in bursts, with pauses between, until so many have been done."""
+        wanted = self._done + writes
+        while self._done < wanted:
             await self.burst(self._random.randint(1, 12))
             await self._clock.sleep(self._random.choice((0.0, 0.005, 0.02, 0.06)))
 
     async def burst(self, writes: int) -> None:
+        """Try so many writes in a row."""
         for _ in range(writes):
             # With several writers and lost answers, these are part of life.
             with suppress(NotFound, AlreadyExists, Conflict, TransportError):
                 await self._write(f"m{self._random.randrange(NAMES)}")
+                self._done += 1
 
     async def _write(self, name: str) -> None:
         chance = self._random.random()

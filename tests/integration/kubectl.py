@@ -25,7 +25,7 @@ def find_kubectl() -> str | None:
     if named:
         return named
     return shutil.which("kubectl") or shutil.which(
-        "kubectl", path=Path.home() / ".cache" / "mcm-envtest" / "bin"
+        "kubectl", path=os.environ.get("KUBEBUILDER_ASSETS", "")
     )
 
 

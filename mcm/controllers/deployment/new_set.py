@@ -20,7 +20,7 @@ from mcm.api.names import (
     ANNOTATION_MAX_REPLICAS,
     LABEL_MACHINE_TEMPLATE_HASH,
 )
-from mcm.api.patches import merge_diff
+from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of, machine_spec_of, with_label
 from mcm.controllers.deployment.limits import Limits
 from mcm.controllers.deployment.revision import copied_annotations, next_revision, with_revision
@@ -126,4 +126,4 @@ def set_change(present: MachineSet, wanted: MachineSet) -> JSONObject:
     before, after = to_json_object(present), to_json_object(wanted)
     before.pop("status", None)
     after.pop("status", None)
-    return merge_diff(before, after)
+    return explicit_zeros(merge_diff(before, after))

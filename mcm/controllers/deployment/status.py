@@ -24,7 +24,7 @@ from mcm.api.names import (
     STATUS_FALSE,
     STATUS_TRUE,
 )
-from mcm.api.patches import merge_diff
+from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.controllers.deployment.conditions import (
     Conditions,
     with_condition,
@@ -75,7 +75,7 @@ def is_complete(status: MachineDeploymentStatus, deployment: MachineDeployment) 
 def status_change(old: MachineDeploymentStatus, wanted: MachineDeploymentStatus) -> JSONObject:
     """Return the merge patch from one status to the other; empty if they are equal."""
     difference = merge_diff(to_json_object(old), to_json_object(wanted))
-    return {"status": difference} if difference else {}
+    return {"status": explicit_zeros(difference)} if difference else {}
 
 
 def _failed_machines(sets: Iterable[MachineSet]) -> tuple[MachineSummary, ...] | None:

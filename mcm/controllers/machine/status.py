@@ -14,6 +14,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.patches import merge_diff
 from mcm.api.timestamps import whole_seconds
 from mcm.controllers.machine.operations import marker_in
+from mcm.controllers.preconditions import for_this_version
 
 REPETITION_WINDOW = timedelta(minutes=30)
 """A failure that keeps being the same is written once in this time."""
@@ -58,21 +59,16 @@ def with_addresses(status: MachineStatus, found: Sequence[NodeAddress]) -> Machi
     return msgspec.structs.replace(status, addresses=tuple(union[key] for key in sorted(union)))
 
 
-def patch_of(
-    machine: Machine, wanted: MachineStatus, *, unchanged: bool = False
-) -> JSONObject | None:
+def patch_of(machine: Machine, wanted: MachineStatus) -> JSONObject | None:
     """Return the merge patch that makes ``machine``'s status ``wanted``; None if it is.
 
-    The patch only applies to this very machine, and with ``unchanged`` only to the version seen:
-    for decisions that somebody else's write would have made differently.
+    It applies to the version seen and no other: on a status subresource servers ignore the UID, so
+    nothing less keeps it off another machine of the same name.
     """
     difference = merge_diff(msgspec.to_builtins(machine.status), msgspec.to_builtins(wanted))
     if not difference:
         return None
-    precondition = {"uid": machine.metadata.uid}
-    if unchanged:
-        precondition["resourceVersion"] = machine.metadata.resource_version
-    return {"metadata": precondition, "status": difference}
+    return for_this_version(machine.metadata, {"status": difference})
 
 
 def is_repetition(old: MachineStatus, new: MachineStatus) -> bool:

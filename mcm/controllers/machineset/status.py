@@ -28,7 +28,7 @@ from mcm.api.names import (
     PRESERVE_AUTO,
     STATUS_TRUE,
 )
-from mcm.api.patches import merge_diff
+from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of
 from mcm.api.timestamps import whole_seconds
 from mcm.controllers.machineset.membership import is_terminating
@@ -92,7 +92,7 @@ def rejected_status(machine_set: MachineSet, complaint: str, now: datetime) -> M
 def status_change(old: MachineSetStatus, wanted: MachineSetStatus) -> JSONObject:
     """Return the merge patch from one status to the other; empty if they are equal."""
     difference = merge_diff(to_json_object(old), to_json_object(wanted))
-    return {"status": difference} if difference else {}
+    return {"status": explicit_zeros(difference)} if difference else {}
 
 
 def with_failure(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.api.patches import merge_diff
+from mcm.api.patches import explicit_zeros, merge_diff
 
 _keys = st.sampled_from("abc")
 _scalars = st.one_of(st.none(), st.booleans(), st.integers(0, 2), st.sampled_from(["", "x"]))
@@ -101,3 +101,14 @@ def test_neither_object_is_changed(old: JSONObject, new: JSONObject) -> None:
 def test_a_patch_that_was_applied_is_not_needed_again(old: JSONObject, new: JSONObject) -> None:
     patched = cast("JSONObject", _applied(old, merge_diff(old, new)))
     assert merge_diff(patched, new) == {}
+
+
+def test_numbers_of_replicas_that_go_to_zero_are_said() -> None:
+    difference: JSONObject = {
+        "status": {"readyReplicas": None, "message": None, "replicas": 3},
+        "x": None,
+    }
+    assert explicit_zeros(difference) == {
+        "status": {"readyReplicas": 0, "message": None, "replicas": 3},
+        "x": None,
+    }

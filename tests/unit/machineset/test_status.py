@@ -83,10 +83,10 @@ def test_a_new_generation_is_news() -> None:
     }
 
 
-def test_counters_that_fall_to_zero_are_removed() -> None:
+def test_counters_that_fall_to_zero_are_said_so() -> None:
     old = MachineSetStatus(replicas=3, ready_replicas=2, available_replicas=2)
     new = MachineSetStatus(replicas=3)
-    assert status_change(old, new) == {"status": {"readyReplicas": None, "availableReplicas": None}}
+    assert status_change(old, new) == {"status": {"readyReplicas": 0, "availableReplicas": 0}}
 
 
 def test_a_failure_is_raised_kept_as_first_said_and_taken_back() -> None:

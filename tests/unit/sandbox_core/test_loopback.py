@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -255,6 +256,21 @@ def test_delays_add_up_and_run_into_the_timeout() -> None:
         with pytest.raises(RequestTimeout):
             await line.status("GET", PODS)
         assert line.now - started == 30.0
+
+    play(scene)
+
+
+def test_a_write_that_is_forbidden_on_its_way_changes_nothing() -> None:
+    async def scene(line: Line) -> None:
+        def permit() -> None:
+            if line.now >= 1.0:
+                raise PermissionError
+
+        line.faults.delay(2.0)
+        request = line.api.request("POST", CONFIG_MAPS, config_map("a"))
+        with pytest.raises(PermissionError):
+            await line.transport.request(replace(request, permit=permit))
+        assert line.api.names(CONFIG_MAPS) == []
 
     play(scene)
 

@@ -119,9 +119,9 @@ async def _apply(ports: Ports, machine: Machine, node: Node | None, verdict: Ver
         wanted = status.with_phase(wanted, verdict.phase, now)
     if verdict.gives_up:
         with ports.permits.writing(machine):
-            written = await write_status(ports, machine, wanted, unchanged=True)
+            written = await write_status(ports, machine, wanted)
     else:
-        written = await write_status(ports, machine, wanted, unchanged=True)
+        written = await write_status(ports, machine, wanted)
     await _tell(ports, machine, written, verdict)
     return written
 

@@ -14,12 +14,10 @@ async def write_machine(ports: Ports, machine: Machine, patch: JSONObject) -> Ma
     return await ports.control.patch(MACHINES, meta.name, patch, namespace=meta.namespace)
 
 
-async def write_status(
-    ports: Ports, machine: Machine, wanted: MachineStatus, *, unchanged: bool = False
-) -> Machine:
-    """Make ``wanted`` the machine's status; no request if it is. Raises Conflict if the machine is
-    another one by now or, with ``unchanged``, if anything about it changed since it was read."""
-    patch = status.patch_of(machine, wanted, unchanged=unchanged)
+async def write_status(ports: Ports, machine: Machine, wanted: MachineStatus) -> Machine:
+    """Make ``wanted`` the machine's status; no request if it is. Raises Conflict if anything about
+    the machine changed since it was read."""
+    patch = status.patch_of(machine, wanted)
     if patch is None:
         return machine
     meta = machine.metadata
