@@ -102,8 +102,10 @@ def sandbox(
               help="Folder of the development kubeconfigs.")  # fmt: skip
 @click.option("--progress/--no-progress", default=None,
               help="Show the fleet live; by default where the output is a terminal.")  # fmt: skip
+@click.option("--sandbox-port", default=7443, show_default=True, type=click.IntRange(0, 65535),
+              help="Port of the sandbox on 127.0.0.1; 0 takes a free one.")  # fmt: skip
 @manager_flags
-def start(*, dev_dir: Path, progress: bool | None, **values: Any) -> None:
+def start(*, dev_dir: Path, progress: bool | None, sandbox_port: int, **values: Any) -> None:
     """Run the main job in one go, as `make start` does.
 
     Uses CONTROL_KUBECONFIG and TARGET_KUBECONFIG, else control-kubeconfig.yaml and
@@ -114,7 +116,11 @@ def start(*, dev_dir: Path, progress: bool | None, **values: Any) -> None:
 
     options = _checked(options_from(values), kubeconfigs=False)
     shown = sys.stdout.isatty() if progress is None else progress
-    _complete(lambda stop: launch(options, dev_dir=dev_dir, progress=shown, stop=stop))
+    _complete(
+        lambda stop: launch(
+            options, dev_dir=dev_dir, sandbox_port=sandbox_port, progress=shown, stop=stop
+        )
+    )
 
 
 @main.command()

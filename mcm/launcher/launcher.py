@@ -35,7 +35,9 @@ Ctrl-C ends it.
 """
 
 
-async def launch(options: Options, *, dev_dir: Path, progress: bool, stop: asyncio.Event) -> None:
+async def launch(
+    options: Options, *, dev_dir: Path, sandbox_port: int, progress: bool, stop: asyncio.Event
+) -> None:
     """Run until ``stop``; with ``progress``, under a live table of the fleet."""
     clock = SystemClock()
     view = ProgressView(clock) if progress else None
@@ -50,7 +52,10 @@ async def launch(options: Options, *, dev_dir: Path, progress: bool, stop: async
         )
         chosen = clusters.choose(os.environ, dev_dir)
         if chosen is None:
-            options = await _in_sandbox(options, dev_dir, stack)
+            settings = SandboxSettings(
+                kubeconfig=dev_dir / clusters.SANDBOX_FILE, port=sandbox_port, samples=True
+            )
+            options = await _in_sandbox(options, settings, stack)
         else:
             options = dataclasses.replace(
                 options,
@@ -62,8 +67,9 @@ async def launch(options: Options, *, dev_dir: Path, progress: bool, stop: async
         await run_manager(options, stop, clock=clock, observe=view.observe if view else None)
 
 
-async def _in_sandbox(options: Options, dev_dir: Path, stack: AsyncExitStack) -> Options:
-    settings = SandboxSettings(kubeconfig=dev_dir / clusters.SANDBOX_FILE, samples=True)
+async def _in_sandbox(
+    options: Options, settings: SandboxSettings, stack: AsyncExitStack
+) -> Options:
     cluster = await stack.enter_async_context(sandbox(settings))
     logger.info("no kubeconfig given: sandbox cluster at %s", cluster.url)
     print(_NEXT.format(kubeconfig=settings.kubeconfig), file=sys.stdout, flush=True)  # noqa: T201

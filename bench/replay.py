@@ -1,0 +1,141 @@
+"""An API server in a process of its own that replays a recorded fleet, so that its CPU time is not
+counted. ``python -m bench.replay machines=5000 nodes=0 rounds=4`` prints its port and serves
+until its standard input ends.
+
+Every list is complete, as from a server's cache. A watch plays the recorded events, then is silent.
+With ``relists=K`` the first K watches of a kind end with 410 Gone, and every list brings the next
+state of each object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import final
+
+from aiohttp import web
+
+from bench.fleet import KINDS, Kind
+
+_CHUNK = 64 * 1024
+_GONE = {
+    "type": "ERROR",
+    "object": {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "metadata": {},
+        "status": "Failure",
+        "reason": "Expired",
+        "message": "too old resource version",
+        "code": 410,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a replay serves: how many objects, how often each changes, how many watches fail."""
+
+    machines: int = 0
+    nodes: int = 0
+    rounds: int = 0
+    relists: int = 0
+
+    def count(self, kind: str) -> int:
+        return {"machines": self.machines, "nodes": self.nodes}[kind]
+
+    def arguments(self) -> Sequence[str]:
+        return tuple(f"{name}={value}" for name, value in asdict(self).items())
+
+
+def chunks_of(stream: bytes) -> Sequence[bytes]:
+    """Cut a stream as a network would, anywhere."""
+    return [stream[at : at + _CHUNK] for at in range(0, len(stream), _CHUNK)]
+
+
+@final
+class Recorded:
+    """One kind's list and watch."""
+
+    def __init__(self, kind: Kind, *, count: int, script: Script) -> None:
+        self._kind = kind
+        self._count = count
+        self._relists = script.relists
+        self._body = kind.listed(count)
+        self._chunks = chunks_of(b"".join(kind.events(count, script.rounds)))
+        self._lists = 0
+        self._watches = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch", "").lower() in ("true", "1"):
+            return await self._watch(request)
+        self._lists += 1
+        body = self._body
+        if self._relists:
+            body = self._kind.listed(self._count, turn=self._lists)
+        return web.Response(body=body, content_type="application/json")
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        self._watches += 1
+        if self._watches <= self._relists:
+            await response.write(json.dumps(_GONE).encode() + b"\n")
+            return response
+        for chunk in self._chunks:
+            await response.write(chunk)
+        await asyncio.Event().wait()
+        return response
+
+
+@asynccontextmanager
+async def replaying(script: Script) -> AsyncIterator[str]:
+    """Start a replay process; yield its URL; end it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bench.replay",
+        *script.arguments(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        port = await process.stdout.readline()
+        if not port:
+            raise RuntimeError("the replay process did not start")
+        yield f"http://127.0.0.1:{int(port)}"
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def _serve(script: Script) -> None:
+    app = web.Application()
+    for name, kind in KINDS.items():
+        if count := script.count(name):
+            app.router.add_get(kind.path, Recorded(kind, count=count, script=script).handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        print(runner.addresses[0][1], flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+    finally:
+        await runner.cleanup()
+
+
+def main() -> None:
+    given = Counter({name: int(v) for name, _, v in (a.partition("=") for a in sys.argv[1:])})
+    asyncio.run(_serve(Script(**given)))
+
+
+if __name__ == "__main__":
+    main()
