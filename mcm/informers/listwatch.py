@@ -24,8 +24,8 @@ any other ERROR event, 410 included         back-off, list
 ==========================================  ====================================================
 
 A streamed list (``sendInitialEvents``) is a watch that begins with the list; whatever ends it
-before its closing bookmark is a failed list. A server that calls the request invalid is never asked
-again.
+before its closing bookmark is a failed list, after which one goes in pages. A server that calls the
+request invalid is never asked again.
 """
 
 from __future__ import annotations
@@ -306,6 +306,9 @@ class ListWatch:
         """Take the end of an open watch."""
         lasted = self._note_end(now)
         if self._phase is _Phase.LIST or ending is Ending.GARBLED:
+            # A streamed list that something between us and the server always cuts short would
+            # never be complete: the next one goes in pages.
+            self._plain_once = self._phase is _Phase.LIST
             self._wait_after()
             self._relist()
         elif ending is Ending.CLOSED and not self._news:

@@ -363,13 +363,17 @@ def test_only_a_server_that_calls_it_invalid_is_never_asked_to_stream_again() ->
 
 
 @pytest.mark.parametrize("ending", list(Ending))
-def test_a_streamed_list_that_ends_early_is_a_failure(ending: Ending) -> None:
+def test_after_a_streamed_list_that_ends_early_comes_one_in_pages(ending: Ending) -> None:
     machine = fresh(streamed=True)
     machine.next()
     machine.opened(0.0)
     machine.event("90", added=True)
     machine.ended(ending, 70.0)
-    assert plan(machine) == ("wait, stream", "")
+    assert plan(machine) == ("wait, list", "0")
+    machine.page("100", "")
+    machine.next()
+    machine.failed(Forbidden(403))
+    assert plan(machine) == ("wait, stream", "100")
 
 
 # ---- waiting
