@@ -130,7 +130,11 @@ def _lists_of(answer: Any) -> tuple[View[Any], _Listed]:
 
 async def _lightkube(url: str, kind: Kind, race: Race) -> None:
     library = importlib.import_module("lightkube")
-    client = library.AsyncClient(library.KubeConfig.from_server(url))
+    models = importlib.import_module("lightkube.config.models")
+    config = library.KubeConfig.from_one(
+        cluster=models.Cluster(server=url), user=models.User(), namespace="default"
+    )
+    client = library.AsyncClient(config)
     resource = kind.resource
     if resource.group:
         generic = importlib.import_module("lightkube.generic_resource")

@@ -20,7 +20,7 @@ FIRST_VERSION = 10_000_000
 """The version of the first list; its objects have lower ones, events higher ones."""
 
 _TIME = "2026-01-01T10:00:00Z"
-_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _PHASES = ("Pending", "Running")
 
 
@@ -220,8 +220,8 @@ def _conditions(turn: int) -> list[JSONObject]:
         {
             "type": kind,
             "status": "True" if kind == "Ready" else "False",
-            "reason": f"KubeletHas{kind}{_PHASES[turn % 2]}",
-            "message": f"kubelet reports its status for {kind}",
+            "reason": f"Kubelet{_PHASES[turn % 2]}",
+            "message": f"kubelet reports {kind}",
             "lastHeartbeatTime": _TIME,
             "lastTransitionTime": _TIME,
         }
@@ -265,4 +265,3 @@ KINDS: dict[str, Kind] = {
         bare_items=True,
     ),
 }
-

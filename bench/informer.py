@@ -1,299 +1,239 @@
-"""Events a CPU-second from bytes to a work queue, and bytes a cached Machine.
+"""What mirroring a cluster costs, and what it costs other Python clients of the same server.
 
-What is measured is the whole way: chunks of a watch stream as the network brings them, lines,
-typed objects, the store with the indexes controllers use, and one handler that enqueues a key.
-Nothing is stubbed but the socket. Usage: ``python -m bench.informer [--machines N] [--json]``.
+``python -m bench.informer [--json]``. A replay server in its own process sends the same recorded
+bytes to every contestant, each in a fresh process; compare numbers of one run only. Contestants
+that are not installed are left out and named.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
-import random
-import time
-import tracemalloc
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
+import msgspec
 import orjson
+from rich.console import Console
+from rich.table import Table
 
-from mcm.api import codec
-from mcm.api.machine import MACHINES, Machine
-from mcm.api.meta import JSONObject, KubeObject, Resource
-from mcm.client.client import ListPage
-from mcm.client.transport import StreamResponse
-from mcm.clock import SystemClock
-from mcm.informers import Change, Informer
-from mcm.workqueue.queue import WorkQueue
+from bench.contestants import CONTESTANTS
+from bench.fleet import FIRST_VERSION, KINDS
+from bench.footprint import Relists, Synced
+from bench.inprocess import Throughput, throughput
+from bench.race import Times, Weight, run
+from bench.replay import Script, replaying
 
-S = TypeVar("S", bound=KubeObject)
-
-_CHUNK = 64 * 1024
-_NAMESPACE = "shoot--project--cluster"
-_TIME = "2026-01-01T10:00:00Z"
-_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    machines: int
-    bytes_per_machine_json: int
-    events: int
-    events_per_cpu_second: int
-    list_objects_per_cpu_second: int
-    bytes_per_cached_machine: int
-    bytes_per_cached_machine_after_updates: int
+class Sizes:
+    """How much of everything. ``weighed`` objects are enough for a mean weight."""
+
+    machines: int = 10_000
+    nodes: int = 2_000
+    rounds: int = 2
+    weighed: int = 2_000
+    mixed: int = 50_000
+    relists: int = 10
+    repeat: int = 3
 
 
-def machine(number: int, *, version: int, phase: str = "Running") -> JSONObject:
-    """A machine as a server with field management sends it: about 3 kB."""
-    name = f"shoot--project--cluster-worker-z{number % 3}-6f9c8-{number:05d}"
-    return {
-        "apiVersion": MACHINES.api_version,
-        "kind": MACHINES.kind,
-        "metadata": _metadata(number, name, version),
-        "spec": {
-            "class": {
-                "apiGroup": MACHINES.group,
-                "kind": "MachineClass",
-                "name": f"shoot--project--cluster-worker-z{number % 3}-abc12",
-            },
-            "providerID": f"aws:///eu-west-1/i-{number:017x}",
-            "drainTimeout": "2h0m0s",
-            "healthTimeout": "10m0s",
-            "nodeTemplate": {
-                "metadata": {
-                    "labels": {
-                        "worker.gardener.cloud/pool": "worker",
-                        "node.kubernetes.io/role": "node",
-                        "topology.kubernetes.io/zone": f"eu-west-1{'abc'[number % 3]}",
-                    },
-                    "annotations": {"checksum/cloud-config-data": "5f3c" * 16},
-                },
-                "spec": {"taints": [{"key": "dedicated", "value": "a", "effect": "NoSchedule"}]},
-            },
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one contestant did; ``failure`` says why a part is missing."""
+
+    times: Times | None = None
+    weight: Weight | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything, as ``--json`` prints it. ``machines`` and ``nodes`` are rows by contestant."""
+
+    sizes: Sizes
+    object_bytes: dict[str, int]
+    versions: dict[str, str]
+    missing: list[str]
+    in_process: Throughput
+    machines: dict[str, Row]
+    nodes: dict[str, Row]
+    mixed: Synced
+    relists: Relists
+
+
+class ChildFailed(Exception):
+    """A measuring process ended with an error; its last line is the message."""
+
+
+async def measure(sizes: Sizes, names: Sequence[str]) -> Report:
+    present = [name for name in names if CONTESTANTS[name].installed]
+    return Report(
+        sizes=sizes,
+        object_bytes={
+            name: len(orjson.dumps(kind.make(0, version=FIRST_VERSION)))
+            for name, kind in KINDS.items()
         },
-        "status": {
-            "conditions": [
-                {
-                    "type": kind,
-                    "status": "True" if kind == "Ready" else "False",
-                    "reason": f"KubeletHas{kind}",
-                    "message": f"kubelet reports its status for {kind}",
-                    "lastHeartbeatTime": _TIME,
-                    "lastTransitionTime": _TIME,
-                }
-                for kind in _CONDITIONS
-            ],
-            "currentStatus": {"phase": phase, "lastUpdateTime": _TIME},
-            "lastOperation": {
-                "description": f"Machine {name} successfully joined the cluster",
-                "lastUpdateTime": _TIME,
-                "state": "Successful",
-                "type": "Create",
-            },
-            "addresses": [
-                {"type": "InternalIP", "address": f"10.250.{number >> 8}.{number & 255}"}
-            ],
-        },
-    }
-
-
-def _metadata(number: int, name: str, version: int) -> JSONObject:
-    return {
-        "name": name,
-        "generateName": name[:-5],
-        "namespace": _NAMESPACE,
-        "uid": f"6a1b2c3d-0000-4000-8000-{number:012d}",
-        "resourceVersion": str(version),
-        "generation": 2,
-        "creationTimestamp": _TIME,
-        "labels": {
-            "machine-template-hash": "6f9c8",
-            "name": name[:-12],
-            "node": f"ip-10-250-{number >> 8}-{number & 255}.eu-west-1.compute.internal",
-        },
-        "annotations": {"machinepriority.machine.sapcloud.io": "3"},
-        "finalizers": ["machine.sapcloud.io/machine-controller-manager"],
-        "ownerReferences": [
-            {
-                "apiVersion": MACHINES.api_version,
-                "kind": "MachineSet",
-                "name": name[:-6],
-                "uid": f"11111111-2222-4333-8444-{number % 30:012d}",
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
-        "managedFields": [
-            {
-                "manager": "machine-controller-manager",
-                "operation": operation,
-                "apiVersion": MACHINES.api_version,
-                "time": _TIME,
-                "fieldsType": "FieldsV1",
-                "fieldsV1": {
-                    "f:metadata": {"f:annotations": {".": {}}, "f:labels": {".": {}, "f:node": {}}},
-                    "f:spec": {"f:class": {"f:kind": {}, "f:name": {}}, "f:providerID": {}},
-                },
-            }
-            for operation in ("Update", "Apply")
-        ],
-    }
-
-
-class Recording:
-    """A server that lists some machines, then plays a recorded stream and falls silent."""
-
-    def __init__(self, body: bytes, chunks: Sequence[bytes]) -> None:
-        self._body = body
-        self._chunks = chunks
-        self.play = asyncio.Event()
-        self.played = asyncio.Event()
-
-    async def list_page(
-        self,
-        resource: Resource[S],
-        *,
-        namespace: str = "",
-        limit: int | None = None,
-        continue_token: str = "",
-        resource_version: str = "",
-    ) -> ListPage[S]:
-        page = codec.decode_list(resource, self._body)
-        return ListPage(page.items, page.metadata.resource_version)
-
-    @asynccontextmanager
-    async def watch(
-        self,
-        resource: Resource[S],
-        *,
-        namespace: str = "",
-        resource_version: str = "",
-        timeout_seconds: int,
-        allow_bookmarks: bool = True,
-        send_initial_events: bool = False,
-        read_timeout: float | None,
-    ) -> AsyncIterator[StreamResponse]:
-        yield StreamResponse(200, {}, self._play())
-
-    async def _play(self) -> AsyncIterator[bytes]:
-        await self.play.wait()
-        for chunk in self._chunks:
-            yield chunk
-        self.played.set()
-        await asyncio.Event().wait()
-
-
-def measure(machines: int, rounds: int) -> Result:
-    """Mirror ``machines`` objects, then let each change ``rounds`` times."""
-    objects = [machine(n, version=1000 + n) for n in range(machines)]
-    listed = orjson.dumps({"metadata": {"resourceVersion": str(1000 + machines)}, "items": objects})
-    stream = b"".join(_events(machines, rounds))
-    chunks = [stream[at : at + _CHUNK] for at in range(0, len(stream), _CHUNK)]
-    size = len(orjson.dumps(objects[0]))
-    del objects, stream
-    list_seconds, watch_seconds = asyncio.run(_timed(Recording(listed, chunks)))
-    after_list, after_updates = asyncio.run(_weighed(Recording(listed, chunks), machines))
-    return Result(
-        machines=machines,
-        bytes_per_machine_json=size,
-        events=machines * rounds,
-        events_per_cpu_second=round(machines * rounds / watch_seconds),
-        list_objects_per_cpu_second=round(machines / list_seconds),
-        bytes_per_cached_machine=after_list,
-        bytes_per_cached_machine_after_updates=after_updates,
+        versions={name: CONTESTANTS[name].version for name in present},
+        missing=[name for name in names if name not in present],
+        in_process=await _best_in_process(sizes),
+        machines=await _raced("machines", sizes.machines, sizes, present),
+        nodes=await _raced("nodes", sizes.nodes, sizes, present),
+        mixed=await _mixed(sizes),
+        relists=await _relists(sizes),
     )
 
 
-def _events(machines: int, rounds: int) -> Iterable[bytes]:
-    version = 10_000_000
-    for turn in range(rounds):
-        phase = ("Pending", "Running")[turn % 2]
-        for number in range(machines):
-            version += 1
-            obj = machine(number, version=version, phase=phase)
-            yield orjson.dumps({"type": "MODIFIED", "object": obj}) + b"\n"
+async def _best_in_process(sizes: Sizes) -> Throughput:
+    runs = [await throughput(sizes.machines, sizes.rounds) for _ in range(sizes.repeat)]
+    return max(runs, key=lambda r: r.events_per_cpu_second)
 
 
-def _informer(source: Recording) -> tuple[Informer[Machine], WorkQueue[str]]:
-    clock = SystemClock()
-    informer = Informer(source, MACHINES, clock=clock, randomness=random.Random(0))
-    queue: WorkQueue[str] = WorkQueue("machines", clock=clock)
-
-    def enqueue(change: Change[Machine]) -> None:
-        queue.add(change.object.metadata.key)
-
-    informer.store.add_index("owner", _owners)
-    informer.store.add_index("node", _nodes)
-    informer.add_handler(enqueue)
-    return informer, queue
-
-
-def _owners(obj: Machine) -> Iterable[str]:
-    owner = obj.metadata.controller_ref()
-    return (owner.uid,) if owner else ()
+async def _raced(kind: str, count: int, sizes: Sizes, names: Iterable[str]) -> dict[str, Row]:
+    """Race all contestants in turns, so that a busy minute of the machine meets all of them."""
+    rows = {name: Row() for name in names}
+    async with replaying(Script.of(kind, count, rounds=sizes.rounds)) as url:
+        for _ in range(sizes.repeat):
+            for name in rows:
+                arguments = (name, kind, url, *_sizes(count, sizes.rounds))
+                rows[name] = await _added(rows[name], "bench.race", *arguments)
+    count = min(count, sizes.weighed)
+    async with replaying(Script.of(kind, count, rounds=1)) as url:
+        for name in rows:
+            arguments = (name, kind, url, *_sizes(count, 1), "--weigh")
+            rows[name] = await _added(rows[name], "bench.race", *arguments)
+    return rows
 
 
-def _nodes(obj: Machine) -> Iterable[str]:
-    return (obj.node_name,) if obj.node_name else ()
+def _sizes(count: int, rounds: int) -> tuple[str, ...]:
+    return ("--count", str(count), "--rounds", str(rounds))
 
 
-async def _timed(source: Recording) -> tuple[float, float]:
-    informer, queue = _informer(source)
-    started = time.process_time()
-    running = asyncio.create_task(informer.run())
-    await informer.wait_synced()
-    synced = time.process_time()
-    source.play.set()
-    await source.played.wait()
-    played = time.process_time()
-    assert len(queue) == len(informer.store)
-    await _stop(running)
-    return synced - started, played - synced
+async def _added(row: Row, *command: str) -> Row:
+    """Run one measurement and take it into the row."""
+    try:
+        if "--weigh" in command:
+            return replace(row, weight=await _child(Weight, *command))
+        found = await _child(Times, *command)
+    except ChildFailed as failure:
+        return replace(row, failure=str(failure))
+    return replace(row, times=_best(row.times, found))
 
 
-async def _weighed(source: Recording, machines: int) -> tuple[int, int]:
-    informer, _ = _informer(source)
-    tracemalloc.start()
-    before = _live_bytes()
-    running = asyncio.create_task(informer.run())
-    await informer.wait_synced()
-    after_list = _live_bytes() - before
-    source.play.set()
-    await source.played.wait()
-    after_updates = _live_bytes() - before
-    tracemalloc.stop()
-    await _stop(running)
-    return after_list // machines, after_updates // machines
+def _best(one: Times | None, other: Times) -> Times:
+    """Take each cost where other work disturbed it least."""
+    if one is None:
+        return other
+    return replace(
+        one,
+        list_cpu_seconds=min(one.list_cpu_seconds, other.list_cpu_seconds),
+        list_wall_seconds=min(one.list_wall_seconds, other.list_wall_seconds),
+        events_per_cpu_second=max(one.events_per_cpu_second, other.events_per_cpu_second),
+    )
 
 
-def _live_bytes() -> int:
-    gc.collect()
-    return tracemalloc.get_traced_memory()[0]
+async def _mixed(sizes: Sizes) -> Synced:
+    half = sizes.mixed // 2
+    async with replaying(Script(machines=half, nodes=sizes.mixed - half)) as url:
+        return await _child(Synced, "bench.footprint", "mixed", url)
 
 
-async def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def _relists(sizes: Sizes) -> Relists:
+    times = sizes.relists
+    async with replaying(Script(machines=sizes.machines, relists=times)) as url:
+        command = ("bench.footprint", "relists", url, "--relists", str(times))
+        return await _child(Relists, *command)
+
+
+async def _child(result: type[R], module: str, *arguments: str) -> R:
+    """Run a module's measurement in a fresh process; raise ChildFailed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    if process.returncode:
+        raise ChildFailed((err.decode().strip().splitlines() or ["no message"])[-1])
+    return msgspec.json.decode(out, type=result)
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the report for people."""
+    console.print(_race_table("machines", report.sizes.machines, report.machines, report))
+    console.print(_race_table("nodes", report.sizes.nodes, report.nodes, report))
+    for name in report.missing:
+        console.print(f"{name} is not installed: pip install {name} (or the extra 'bench')")
+    console.print(_plain_table("mcm, the same without a socket", asdict(report.in_process)))
+    console.print(_plain_table("mcm, Machines and Nodes at once", asdict(report.mixed)))
+    console.print(_plain_table("mcm, lists that bring all anew", asdict(report.relists)))
+
+
+def _race_table(kind: str, count: int, rows: Mapping[str, Row], report: Report) -> Table:
+    events = count * report.sizes.rounds
+    title = f"{count:,} {kind} of {report.object_bytes[kind]:,} bytes, {events:,} events"
+    table = Table(title=title, title_justify="left")
+    table.add_column("from socket to queue", no_wrap=True)
+    for header in ("events/CPU s", "mcm is", "list CPU s", "list wall s", "bytes/object"):
+        table.add_column(header, justify="right")
+    ours = rows["mcm"].times if "mcm" in rows else None
+    for name, row in rows.items():
+        table.add_row(f"{name} {report.versions[name]}", *_cells(row, ours))
+    for name, row in rows.items():
+        if row.failure:
+            table.add_row(name, f"failed: {row.failure}")
+    return table
+
+
+def _cells(row: Row, ours: Times | None) -> Sequence[str]:
+    times, weight = row.times, row.weight
+    factor = ours.events_per_cpu_second / times.events_per_cpu_second if ours and times else None
+    return (
+        f"{times.events_per_cpu_second:,}" if times else "-",
+        f"{factor:.1f} x" if factor else "-",
+        f"{times.list_cpu_seconds:.2f}" if times else "-",
+        f"{times.list_wall_seconds:.2f}" if times else "-",
+        f"{weight.bytes_per_object:,}" if weight else "-",
+    )
+
+
+def _plain_table(title: str, values: Mapping[str, object]) -> Table:
+    table = Table("value", title=title, title_justify="left", show_header=False)
+    table.add_column(justify="right")
+    for name, value in values.items():
+        table.add_row(name.replace("_", " "), _text(name, value))
+    return table
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(_text(name, v) for v in value)
+    if isinstance(value, int) and name.endswith("rss_bytes"):
+        return f"{value / 2**20:,.0f} MiB"
+    return f"{value:,}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--machines", type=int, default=5000)
-    parser.add_argument("--rounds", type=int, default=4, help="changes of each machine")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for name, default in asdict(Sizes()).items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--only", choices=CONTESTANTS, action="append", help="may be repeated")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
-    result = asdict(measure(arguments.machines, arguments.rounds))
-    if arguments.json:
-        print(json.dumps(result))
-        return
-    for name, value in result.items():
-        print(f"{name.replace('_', ' '):45} {value:>12,}")
+    given = vars(parser.parse_args())
+    as_json, only = given.pop("json"), given.pop("only")
+    result = run(measure(Sizes(**given), only or list(CONTESTANTS)))
+    if as_json:
+        print(json.dumps(asdict(result)))
+    else:
+        show(result, Console(width=110))
 
 
 if __name__ == "__main__":

@@ -118,9 +118,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, required=True)
     parser.add_argument("--weigh", action="store_true")
     given = parser.parse_args()
-    measure = weighed if given.weigh else timed
-    kind = KINDS[given.kind]
-    result = run(measure(given.name, kind, given.url, count=given.count, rounds=given.rounds))
+    arguments = (given.name, KINDS[given.kind], given.url)
+    result: Times | Weight
+    if given.weigh:
+        result = run(weighed(*arguments, count=given.count, rounds=given.rounds))
+    else:
+        result = run(timed(*arguments, count=given.count, rounds=given.rounds))
     print(json.dumps(asdict(result)))
 
 

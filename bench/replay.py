@@ -23,6 +23,7 @@ from aiohttp import web
 from bench.fleet import KINDS, Kind
 
 _CHUNK = 64 * 1024
+_CALM = 0.2  # seconds between a list and the Gone that follows, to look at the memory in
 _GONE = {
     "type": "ERROR",
     "object": {
@@ -45,6 +46,10 @@ class Script:
     nodes: int = 0
     rounds: int = 0
     relists: int = 0
+
+    @classmethod
+    def of(cls, kind: str, count: int, *, rounds: int) -> Script:
+        return cls(**{kind: count}, rounds=rounds)
 
     def count(self, kind: str) -> int:
         return {"machines": self.machines, "nodes": self.nodes}[kind]
@@ -86,6 +91,7 @@ class Recorded:
         await response.prepare(request)
         self._watches += 1
         if self._watches <= self._relists:
+            await asyncio.sleep(_CALM)
             await response.write(json.dumps(_GONE).encode() + b"\n")
             return response
         for chunk in self._chunks:
@@ -105,7 +111,8 @@ async def replaying(script: Script) -> AsyncIterator[str]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         port = await process.stdout.readline()
         if not port:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable, Coroutine
@@ -113,14 +114,16 @@ def start(*, dev_dir: Path, progress: bool | None, sandbox_port: int, **values: 
     starts the sandbox, fills it with samples, and manages that.
     """
     from mcm.launcher.launcher import launch
+    from mcm.launcher.terminal import foreground_under_make
 
     options = _checked(options_from(values), kubeconfigs=False)
     shown = sys.stdout.isatty() if progress is None else progress
-    _complete(
-        lambda stop: launch(
-            options, dev_dir=dev_dir, sandbox_port=sandbox_port, progress=shown, stop=stop
+    with foreground_under_make(os.environ):
+        _complete(
+            lambda stop: launch(
+                options, dev_dir=dev_dir, sandbox_port=sandbox_port, progress=shown, stop=stop
+            )
         )
-    )
 
 
 @main.command()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -30,6 +31,14 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundS
     """One server for all kubectl tests, with the machine kinds defined."""
     with BackgroundServer(tmp_path_factory.mktemp("sandbox"), crd_manifests()) as server:
         yield server
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,19 +19,12 @@ pytestmark = [pytest.mark.kubectl, pytest.mark.timeout(180)]
 STOPS_WITHIN = 10.0
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
-def started(folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def started(folder: Path, log: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [
         *(sys.executable, "-m", "mcm", "start", "--no-progress"),
         *("--dev-dir", str(folder), "--sandbox-port=0"),
-        *("--address=127.0.0.1", f"--port={free_port()}"),
+        *("--address=127.0.0.1", f"--port={port}"),
     ]
     environment = {k: v for k, v in os.environ.items() if "KUBECONFIG" not in k}
     with (
@@ -48,10 +40,10 @@ def started(folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_start_brings_up_a_fleet_that_obeys_kubectl_and_ends_with_ctrl_c(
-    kubectl_binary: str, kubectl_home: Path, tmp_path: Path
+    kubectl_binary: str, kubectl_home: Path, tmp_path: Path, unused_port: int
 ) -> None:
     log = tmp_path / "log"
-    with started(tmp_path, log) as process:
+    with started(tmp_path, log, unused_port) as process:
         kubectl = Kubectl(kubectl_binary, kubectl_home, tmp_path / "sandbox-kubeconfig.yaml")
         _wait_for_kubeconfig(kubectl, process)
         _wait_for_available(kubectl, 3)

@@ -1,0 +1,104 @@
+"""The benchmarks run, and count right, at sizes that take no time. Speeds are not judged here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.fleet import KINDS
+from bench.workqueue import CASES
+from mcm.api import codec
+
+_ROOT = Path(__file__).parents[3]
+
+
+def _run(module: str, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments, "--json"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def informer() -> dict[str, Any]:
+    sizes = {"machines": 20, "nodes": 10, "rounds": 2, "weighed": 5, "mixed": 15, "relists": 2}
+    flags = [flag for name, value in sizes.items() for flag in (f"--{name}", str(value))]
+    return _run("bench.informer", *flags, "--repeat", "1", "--only", "mcm")
+
+
+@pytest.mark.parametrize(("kind", "objects"), [("machines", 20), ("nodes", 10)])
+def test_a_race_mirrors_every_object_and_hands_over_every_event(
+    informer: dict[str, Any], kind: str, objects: int
+) -> None:
+    row = informer[kind]["mcm"]
+    assert row["failure"] == ""
+    assert row["times"].keys() == {
+        "objects",
+        "events",
+        "queued",
+        "list_cpu_seconds",
+        "list_wall_seconds",
+        "events_per_cpu_second",
+    }
+    counts = (row["times"]["objects"], row["times"]["events"], row["times"]["queued"])
+    assert counts == (objects, 2 * objects, objects)
+    assert row["weight"]["objects"] == 5
+    assert row["weight"]["bytes_per_object"] > 0
+
+
+def test_the_path_without_a_socket_takes_every_event_too(informer: dict[str, Any]) -> None:
+    found = informer["in_process"]
+    assert (found["objects"], found["events"], found["queued"]) == (20, 40, 20)
+
+
+def test_mixed_objects_of_both_kinds_are_synced(informer: dict[str, Any]) -> None:
+    assert informer["mixed"]["objects"] == 15
+    assert informer["mixed"].keys() == {"objects", "cpu_seconds", "wall_seconds", "rss_bytes"}
+
+
+def test_memory_is_read_after_the_first_list_and_after_each_relist(
+    informer: dict[str, Any],
+) -> None:
+    found = informer["relists"]
+    assert (found["objects"], found["relists"]) == (20, 2)
+    assert len(found["rss_bytes"]) == 3
+
+
+def test_the_report_says_what_was_measured(informer: dict[str, Any]) -> None:
+    assert informer["versions"].keys() == {"mcm"}
+    assert informer["missing"] == []
+    assert informer["sizes"]["rounds"] == 2
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_recorded_bytes_are_what_a_server_sends(name: str) -> None:
+    kind = KINDS[name]
+    listed = codec.decode_list(kind.resource, kind.listed(3))
+    events = [orjson.loads(line) for line in kind.events(3, 2)]
+    versions = [int(item.metadata.resource_version) for item in listed.items]
+    versions += [int(e["object"]["metadata"]["resourceVersion"]) for e in events]
+    assert versions == sorted(set(versions))
+    assert int(listed.metadata.resource_version) < versions[3]
+    assert str(versions[-1]) == kind.last_version(3, 2)
+    assert len(events) == 6
+
+
+def test_every_work_queue_case_hands_out_what_it_should() -> None:
+    found = _run("bench.workqueue", "--keys", "50", "--repeat", "1")
+    assert found.keys() == CASES.keys()
+    handed_out = {name: cost["handed_out"] for name, cost in found.items()}
+    assert handed_out == {name: 150 if name == "retried" else 50 for name in CASES}
+    assert {cost["operations"] for cost in found.values()} == {150, 300, 175, 200, 500}
