@@ -20,6 +20,7 @@ from bench.contestants import CONTESTANTS
 from bench.fleet import KINDS, Kind
 from bench.mirror import Race
 from mcm.clock import SystemClock
+from mcm.process import collect_rarely
 from mcm.workqueue.queue import WorkQueue
 
 R = TypeVar("R")
@@ -46,7 +47,8 @@ class Weight:
 
 
 def run(main: Coroutine[object, object, R]) -> R:
-    """Run on the loop that the manager runs on: uvloop where there is one."""
+    """Run as the manager does, whoever races: on uvloop where there is one, collecting rarely."""
+    collect_rarely()
     try:
         from uvloop import new_event_loop
     except ImportError:
