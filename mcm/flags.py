@@ -195,13 +195,13 @@ def _option(flag: _Flag) -> Callable[[F], F]:
         )  # fmt: skip
     if isinstance(default, bool):
         return click.option(
-            f"--{flag.name}", is_flag=False, flag_value=True, default=default, type=GoBool(),
-            show_default=str(default).lower(), help=flag.help,
+            f"--{flag.name}", is_flag=False, flag_value=True, default=str(default).lower(),
+            type=GoBool(), show_default=True, help=flag.help,
         )  # fmt: skip
     if isinstance(default, timedelta):
         return click.option(
-            f"--{flag.name}", default=default, type=GoDuration(),
-            show_default=format_duration(default), help=flag.help,
+            f"--{flag.name}", default=format_duration(default), type=GoDuration(),
+            show_default=True, help=flag.help,
         )  # fmt: skip
     if isinstance(default, tuple):
         return click.option(
@@ -209,7 +209,11 @@ def _option(flag: _Flag) -> Callable[[F], F]:
             show_default=True, help=flag.help,
         )  # fmt: skip
     return click.option(
-        f"--{flag.name}", default=default, type=type(default), show_default=True, help=flag.help
+        f"--{flag.name}",
+        default=default,
+        type=type(default),
+        show_default=default != "",
+        help=flag.help,
     )
 
 
