@@ -55,6 +55,8 @@ class Arena:
             "tests.faults.candidate",
             msgspec.json.encode(task).decode(),
             cwd=ROOT,
+            # A stopped member would bring SIGHUP on our whole process group if that lost its shell.
+            start_new_session=True,
         )
 
     def signal(self, name: str, signum: signal.Signals) -> None:
