@@ -1,4 +1,4 @@
-"""Which objects our own deletes removed, so that older news cannot bring them back."""
+"""Which objects are gone by our own writes, so that older news cannot bring them back."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Store(Generic[T]):
         if namespace is None:
             return tuple(self._objects.values())
         if self._namespaces is None:
-            self._namespaces = self._filled(Index("namespace", _namespace_of))
+            self._namespaces = Index("namespace", _namespace_of, self._objects)
         return self._namespaces.find(namespace)
 
     def keys(self) -> Collection[str]:
@@ -68,7 +68,7 @@ class Store(Generic[T]):
         """
         if name in self._indexes:
             raise ValueError(f"index {name!r} exists")
-        self._indexes[name] = self._filled(Index(name, function))
+        self._indexes[name] = Index(name, function, self._objects)
 
     def by_index(self, name: str, value: str) -> Sequence[T]:
         """Return the objects that have ``value``. Raises KeyError for an unknown index."""
@@ -121,6 +121,9 @@ class Store(Generic[T]):
         seen = self._version if known is None else known.metadata.resource_version
         if seen and not newer(meta.resource_version, seen):
             return ()
+        if known is not None and known.metadata.uid != meta.uid:
+            # That it has a successor proves it gone, before the watch may even tell of it.
+            self._deleted.add(known.metadata.uid, known.metadata.resource_version)
         return self._set(meta.key, known, obj)
 
     def remove_own(self, obj: T) -> Changes[T]:
@@ -243,11 +246,6 @@ class Store(Generic[T]):
         if self._namespaces is not None:
             self._namespaces.discard(key)
         return (Change(known, None),)
-
-    def _filled(self, index: Index[T]) -> Index[T]:
-        for key, obj in self._objects.items():
-            index.put(key, obj)
-        return index
 
 
 def _namespace_of(obj: T) -> tuple[str, ...]:

@@ -268,6 +268,16 @@ def test_a_successor_of_a_deleted_object_is_not_mistaken_for_it() -> None:
     assert store.get("n/a") is successor
 
 
+def test_a_successor_we_made_buries_its_predecessor() -> None:
+    store = filled()
+    predecessor, successor = machine("a", 11), machine("a", 13, uid="uid-later")
+    store.observe(predecessor)
+    store.observe(successor)
+    store.observe_deleted(successor)
+    assert store.put(predecessor) == ()
+    assert "n/a" not in store
+
+
 def test_the_late_end_of_a_predecessor_spares_the_successor_we_made() -> None:
     store = filled(A5)
     successor = machine("a", 14, uid="other")

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mcm.api.machine import CurrentStatus, Machine, MachineStatus
 from mcm.api.meta import ObjectMeta
-from mcm.informers import Store
+from mcm.informers import Changes, Store
 from mcm.informers.versions import same_content
 from tests.unit.informers.mirror import Replay
 
@@ -80,13 +80,16 @@ class StoreModel(RuleBasedStateMachine):
         self.answers: list[tuple[str, Machine]] = []
         self.observed: dict[str, int] = {}
         self.deleted: dict[str, int] = {}
+        self.buried: dict[str, int] = {}
         self.versions: dict[str, int] = {}
         self.store_version = 0
         self.indexes: set[str] = set()
 
-    def tell(self, changes: Iterable[object]) -> None:
+    def tell(self, changes: Changes[Machine]) -> None:
         for change in changes:
-            self.replay(change)  # type: ignore[arg-type]
+            self.replay(change)
+            if change.new is None:
+                self.buried.setdefault(change.object.metadata.uid, 0)
 
     # ---- what others do
 
@@ -101,20 +104,28 @@ class StoreModel(RuleBasedStateMachine):
 
     # ---- what we do
 
-    @rule(name=NAMES, phase=PHASES)
-    def we_write(self, name: str, phase: str) -> None:
-        self.answers.append(("written", self.server.write(name, phase)))
+    @rule(name=NAMES, phase=PHASES, late=st.booleans())
+    def we_write(self, name: str, phase: str, late: bool) -> None:
+        self.answered("written", self.server.write(name, phase), late=late)
 
-    @rule(name=NAMES)
-    def we_delete(self, name: str) -> None:
+    @rule(name=NAMES, late=st.booleans())
+    def we_delete(self, name: str, late: bool) -> None:
         if name in self.server.objects:
-            self.answers.append(("deleted", self.server.delete(name)))
+            self.answered("deleted", self.server.delete(name), late=late)
+
+    def answered(self, kind: str, obj: Machine, *, late: bool) -> None:
+        if late:
+            self.answers.append((kind, obj))
+        else:
+            self.observe(kind, obj)
 
     @precondition(lambda self: self.answers)
     @rule(data=st.data())
     def an_answer_comes(self, data: st.DataObject) -> None:
         which = data.draw(st.integers(0, len(self.answers) - 1))
-        kind, obj = self.answers.pop(which)
+        self.observe(*self.answers.pop(which))
+
+    def observe(self, kind: str, obj: Machine) -> None:
         uid = obj.metadata.uid
         if kind == "deleted":
             self.store.observe_deleted(obj)
@@ -158,6 +169,8 @@ class StoreModel(RuleBasedStateMachine):
         uids = {obj.metadata.uid for obj in listed.values()}
         for uid in self.deleted:
             self.deleted[uid] += uid in uids
+        for uid in self.buried:
+            self.buried[uid] += uid in uids
         self.tell(self.store.replace(listed.values(), str(version)))
         self.told_up_to = version
         self.observed = {
@@ -224,6 +237,12 @@ class StoreModel(RuleBasedStateMachine):
     def own_deletions_stay_done(self) -> None:
         known = {m.metadata.uid for m in self.store.list()}
         for uid, lists in self.deleted.items():
+            assert uid not in known or lists > 1
+
+    @invariant()
+    def nobody_who_was_told_gone_comes_back(self) -> None:
+        known = {m.metadata.uid for m in self.store.list()}
+        for uid, lists in self.buried.items():
             assert uid not in known or lists > 1
 
     @invariant()
