@@ -6,9 +6,10 @@ tried once more. What still fails raises :class:`DecodeError`, which names objec
 list it costs only that item.
 
 Measured on CPython 3.11 with a list of 10,000 Machines of 4.1 kB, managedFields and six conditions
-included: 10 to 16 µs and 4.8 KiB an object, against 17.7 KiB as dicts. Without the shared texts of
-conditions (:mod:`mcm.api.interning`) it is 7 to 10 µs and 6.3 KiB. Sharing all repeated texts
-(labels, owners, class and namespace too) would give 3.4 KiB, at another 4 µs and much more code.
+included: 10 to 16 µs and 5.5 KiB an object, against 17.7 KiB as dicts. Without the shared texts of
+conditions (:mod:`mcm.api.interning`) it is 8 to 12 µs and 6.4 KiB. Sharing all repeated texts
+(types, statuses, labels, owners, class and namespace too) would give 3.4 KiB, at several times the
+cost and much more code.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -49,7 +49,10 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
 
     def controller_ref(self) -> OwnerReference | None:
         """Return the owner reference with ``controller: true``, if any."""
-        return next((r for r in self.owner_references if r.controller), None)
+        for reference in self.owner_references:
+            if reference.controller:
+                return reference
+        return None
 
     @property
     def key(self) -> str:
@@ -58,7 +61,9 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
 
 
 class KubeObject(Protocol):
-    """Whatever has metadata; every type named in a :class:`Resource` does."""
+    """A struct with metadata; every type named in a :class:`Resource` is one."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
 
     @property
     def metadata(self) -> ObjectMeta: ...

@@ -26,6 +26,8 @@ class EventType(StrEnum):
     ERROR = "ERROR"
 
 
+# Before Python 3.12, finding a member by its name runs code: too dear for each event.
+_BOOKMARK, _ERROR = EventType.BOOKMARK, EventType.ERROR
 _OBJECT_TYPES = (EventType.ADDED, EventType.MODIFIED, EventType.DELETED)
 
 
@@ -86,9 +88,9 @@ class FrameDecoder(Generic[T]):
         except (msgspec.DecodeError, UnicodeDecodeError):
             return self._decode_slowly(line)
         kind = event.type
-        if kind is EventType.BOOKMARK:
+        if kind is _BOOKMARK:
             return _bookmark(event.object.metadata)
-        if kind is EventType.ERROR or not event.object.metadata.name:
+        if kind is _ERROR or not event.object.metadata.name:
             return self._decode_slowly(line)
         return event
 
@@ -98,9 +100,9 @@ class FrameDecoder(Generic[T]):
         except codec.DecodeError as error:
             raise GarbledFrame(f"not a watch frame: {error}") from None
         body = bytes(frame.object)
-        if frame.type == EventType.ERROR:
+        if frame.type == _ERROR:
             return Failure(error_from_status(0, body))
-        if frame.type == EventType.BOOKMARK:
+        if frame.type == _BOOKMARK:
             return _bookmark(_named(body).metadata)
         if frame.type not in _OBJECT_TYPES:
             return _unreadable(frame.type, body, f"unknown type of event {frame.type!r}")

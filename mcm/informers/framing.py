@@ -11,6 +11,9 @@ LONGEST_LINE = 32 * 1024 * 1024
 """Bytes; an API server stores no object that is even a tenth of this."""
 
 
+_EMPTY = (b"", b"\r")
+
+
 class LineTooLong(ProtocolError):
     """The peer sends something that is not lines."""
 
@@ -33,18 +36,26 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> Sequence[bytes]:
         """Return the lines that ``chunk`` completes. Raises LineTooLong."""
-        lines = chunk.split(b"\n")
-        rest = lines.pop()
-        if lines and self._parts:
-            self._parts.append(lines[0])
-            lines[0] = b"".join(self._parts)
-            self._parts.clear()
-            self._held = 0
-        if rest:
-            self._hold(rest)
-        if b"" in lines or b"\r" in lines:
-            return [line for line in lines if line not in (b"", b"\r")]
+        lines: list[bytes] = []
+        start = 0
+        # Not bytes.split: that looks at each byte, which find leaves to memchr (a tenth of the
+        # cost of an event).
+        while (end := chunk.find(b"\n", start)) >= 0:
+            line = chunk[start:end]
+            if self._parts:
+                line = self._completed(line)
+            if line not in _EMPTY:
+                lines.append(line)
+            start = end + 1
+        if start < len(chunk):
+            self._hold(chunk[start:])
         return lines
+
+    def _completed(self, end: bytes) -> bytes:
+        line = b"".join((*self._parts, end))
+        self._parts.clear()
+        self._held = 0
+        return line
 
     def _hold(self, rest: bytes) -> None:
         self._parts.append(rest)

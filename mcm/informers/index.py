@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeAlias, final
 
 from mcm.api.meta import T
@@ -16,27 +16,33 @@ IndexFunction: TypeAlias = Callable[[T], Iterable[str]]
 
 @final
 class Index(Generic[T]):
-    """Buckets by value. An object whose function raises is under no value, and ``errors`` grows."""
+    """Keys by value; the objects themselves stay in ``objects``, which holds every filed key.
 
-    __slots__ = ("_buckets", "_function", "_name", "_values", "errors")
+    So an update that moves nothing costs a comparison. An object whose function raises is under no
+    value, and ``errors`` grows.
+    """
 
-    def __init__(self, name: str, function: IndexFunction[T]) -> None:
+    __slots__ = ("_buckets", "_function", "_name", "_objects", "_values", "errors")
+
+    def __init__(self, name: str, function: IndexFunction[T], objects: Mapping[str, T]) -> None:
         self._name = name
         self._function = function
-        self._buckets: dict[str, dict[str, T]] = {}
+        self._objects = objects
+        self._buckets: dict[str, dict[str, None]] = {}
         self._values: dict[str, tuple[str, ...]] = {}
         self.errors = 0
+        for key, obj in objects.items():
+            self.put(key, obj)
 
     def find(self, value: str) -> Sequence[T]:
-        bucket = self._buckets.get(value)
-        return tuple(bucket.values()) if bucket else ()
+        return tuple(map(self._objects.__getitem__, self._buckets.get(value, ())))
 
     def values(self) -> Sequence[str]:
         """Return every value that at least one object has."""
         return tuple(self._buckets)
 
     def put(self, key: str, obj: T) -> None:
-        """File ``obj`` under its values, and under no other."""
+        """File ``key`` under the values of ``obj``, and under no other."""
         try:
             values = tuple(self._function(obj))
         except Exception:
@@ -45,24 +51,19 @@ class Index(Generic[T]):
             logger.exception("index function failed", extra={"index": self._name, "key": key})
             values = ()
         if values != self._values.get(key, ()):
-            values = self._refile(key, values)
-        buckets = self._buckets
-        for value in values:
-            buckets[value][key] = obj
-
-    def _refile(self, key: str, values: tuple[str, ...]) -> tuple[str, ...]:
-        """Leave the buckets of the values that are gone, make those of new ones; return the
-        values, each once."""
-        values = tuple(dict.fromkeys(values))
-        self._leave(key, set(self._values.pop(key, ())).difference(values))
-        if values:
-            self._values[key] = values
-        for value in values:
-            self._buckets.setdefault(value, {})
-        return values
+            self._refile(key, tuple(dict.fromkeys(values)))
 
     def discard(self, key: str) -> None:
         self._leave(key, self._values.pop(key, ()))
+
+    def _refile(self, key: str, values: tuple[str, ...]) -> None:
+        """Leave the buckets of the values that are gone, enter those of new ones."""
+        known = self._values.pop(key, ())
+        self._leave(key, set(known).difference(values))
+        if values:
+            self._values[key] = values
+        for value in values:
+            self._buckets.setdefault(value, {})[key] = None
 
     def _leave(self, key: str, values: Iterable[str]) -> None:
         for value in values:

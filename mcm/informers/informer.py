@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random as random_module
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, final
 
@@ -94,7 +95,7 @@ class Informer(Generic[T]):
         self._flush()
         self._handlers.append(handler)
         for obj in self.store.list():
-            self._call(handler, Change(None, obj, initial=True))
+            self._tell(Change(None, obj, initial=True), (handler,))
 
     def deliver(self, changes: Changes[T]) -> None:
         """Tell every handler now, after whatever was not told yet."""
@@ -103,8 +104,7 @@ class Informer(Generic[T]):
             self._flush()
             return
         for change in changes:
-            for handler in self._handlers:
-                self._call(handler, change)
+            self._tell(change, self._handlers)
 
     async def replaced(self, changes: Changes[T]) -> None:
         """Tell every handler of a list's difference, in slices that let the loop breathe."""
@@ -120,20 +120,19 @@ class Informer(Generic[T]):
         that the chain of each key stays in order."""
         backlog = self._backlog
         for _ in range(len(backlog) if limit is None else min(limit, len(backlog))):
-            change = backlog.popleft()
-            for handler in self._handlers:
-                self._call(handler, change)
+            self._tell(backlog.popleft(), self._handlers)
 
-    def _call(self, handler: Handler[T], change: Change[T]) -> None:
-        try:
-            handler(change)
-        except Exception:
-            # One handler's mistake costs that handler one change; the mirror serves all others.
-            self.stats.handler_errors += 1
-            logger.exception(
-                "handler failed",
-                extra={"resource": self.resource.name, "key": change.object.metadata.key},
-            )
+    def _tell(self, change: Change[T], handlers: Iterable[Handler[T]]) -> None:
+        for handler in handlers:
+            try:
+                handler(change)
+            except Exception:
+                # One handler's mistake costs that handler one change; the mirror serves all others.
+                self.stats.handler_errors += 1
+                logger.exception(
+                    "handler failed",
+                    extra={"resource": self.resource.name, "key": change.object.metadata.key},
+                )
 
     # ---- life ----------------------------------------------------------------------------------
 

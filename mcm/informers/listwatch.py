@@ -108,14 +108,10 @@ class Ending(Enum):
     """A line that is no watch frame, or half of one at the end."""
 
 
-class _Phase(Enum):
-    LIST = auto()
-    WATCH = auto()
-
-
 @final
 class ListWatch:
     """``version`` is where a watch would resume: never ahead of what the driver was handed.
+    ``listing``: a list is under way, be it in pages or at the head of a watch.
     ``short_watches`` counts the watches that ended without news before their time.
 
     Call ``next``, do it, report exactly one outcome: nothing for a Wait, ``page`` or ``failed`` for
@@ -133,7 +129,7 @@ class ListWatch:
             cap=self._options.backoff_cap,
             randomness=randomness,
         )
-        self._phase = _Phase.LIST
+        self.listing = True
         self._pause = 0.0
         self._can_stream = self._options.streamed_lists
         self._plain_once = False
@@ -157,7 +153,7 @@ class ListWatch:
         if self._pause > 0:
             pause, self._pause = self._pause, 0.0
             return Wait(pause)
-        if self._phase is _Phase.WATCH:
+        if not self.listing:
             return self._open(self.version, streamed=False)
         if self._can_stream and not self._plain_once:
             return self._open(NEWEST if self._quorum else self.version, streamed=True)
@@ -167,11 +163,6 @@ class ListWatch:
     def failures(self) -> int:
         """How many failures in a row there were: what the next wait grows with."""
         return self._backoff.failures
-
-    @property
-    def listing(self) -> bool:
-        """Whether the open watch is still bringing the list it began with."""
-        return self._phase is _Phase.LIST
 
     def _open(self, version: str, *, streamed: bool) -> OpenWatch:
         shortest, longest = self._options.shortest_watch, self._options.longest_watch
@@ -202,12 +193,12 @@ class ListWatch:
         self._listed = True
         self._quorum = False
         self._plain_once = False
-        self._phase = _Phase.WATCH
+        self.listing = False
         self._ordered = version not in (NEWEST, ANY)
 
     def _relist(self) -> None:
         """Begin a list at its first page."""
-        self._phase = _Phase.LIST
+        self.listing = True
         self._page = self._first_page()
 
     def _first_page(self) -> FetchPage:
@@ -236,7 +227,7 @@ class ListWatch:
 
     def failed(self, error: Exception) -> None:
         """Take the failure of the page or watch that ``next`` asked for."""
-        if self._phase is _Phase.WATCH:
+        if not self.listing:
             self._watch_refused(error)
         elif self._streaming():
             self._stream_failed(error)
@@ -291,13 +282,13 @@ class ListWatch:
             if added:
                 return
             self._ordered = True
-        if version and self._phase is _Phase.WATCH:
+        if version and not self.listing:
             self.version = version
 
     def error_event(self, error: ApiError, now: float) -> None:
         """Take the ERROR event that ended the watch."""
         self._note_end(now)
-        if self._phase is _Phase.LIST:
+        if self.listing:
             self._stream_failed(error)
         else:
             self._watch_refused(error)
@@ -305,10 +296,10 @@ class ListWatch:
     def ended(self, ending: Ending, now: float) -> None:
         """Take the end of an open watch."""
         lasted = self._note_end(now)
-        if self._phase is _Phase.LIST or ending is Ending.GARBLED:
+        if self.listing or ending is Ending.GARBLED:
             # A streamed list that something between us and the server always cuts short would
             # never be complete: the next one goes in pages.
-            self._plain_once = self._phase is _Phase.LIST
+            self._plain_once = self.listing
             self._wait_after()
             self._relist()
         elif ending is Ending.CLOSED and not self._news:

@@ -30,6 +30,7 @@ _SLICE = 128
 _SLICE_SECONDS = 0.004
 """How long frames may keep the loop to themselves."""
 _REPORTED = 1024
+_ADDED, _DELETED = EventType.ADDED, EventType.DELETED  # here for the reason given in frames
 
 
 class Source(Protocol):
@@ -243,22 +244,24 @@ class Reflector(Generic[T]):
     def _take_event(self, event: Event[T]) -> None:
         kind, obj = event.type, event.object
         self._stats.events[kind] += 1
-        if self._machine.listing:
+        machine = self._machine
+        if machine.listing:
             self._take_initial(kind, obj)
             return
         meta = obj.metadata
-        if kind is EventType.DELETED:
+        if kind is _DELETED:
             changes = self._store.remove(meta.key, uid=meta.uid, version=meta.resource_version)
         else:
             changes = self._store.put(obj)
         if changes:
             self._sink.deliver(changes)
-        self._advance(meta.resource_version, added=kind is EventType.ADDED)
+        machine.event(meta.resource_version, added=kind is _ADDED)
+        self._store.advance(machine.version)
 
     def _take_initial(self, kind: EventType, obj: T) -> None:
         key = obj.metadata.key
         self._bad.pop(key, None)
-        if kind is EventType.DELETED:
+        if kind is _DELETED:
             self._listed.pop(key, None)
         else:
             self._listed[key] = obj

@@ -9,6 +9,8 @@ from mcm.api.interning import share_condition_texts
 from mcm.api.machine import Machine
 from mcm.api.meta import T
 
+_WITH_CONDITIONS = (Machine, Node)
+
 
 def share_repeated(obj: T, known: T | None) -> None:
     """Replace parts of a freshly decoded object by equal ones seen before; it stays equal.
@@ -16,10 +18,10 @@ def share_repeated(obj: T, known: T | None) -> None:
     ``known`` is the state it succeeds. What comes out of :mod:`mcm.api.codec` needs this no more;
     what a watch's own decoder makes does.
     """
-    if not isinstance(obj, Machine | Node):
+    if not isinstance(obj, _WITH_CONDITIONS):
         return
     conditions = obj.status.conditions
-    if isinstance(known, Machine | Node) and conditions == known.status.conditions:
+    if isinstance(known, _WITH_CONDITIONS) and conditions == known.status.conditions:
         force_setattr(obj.status, "conditions", known.status.conditions)
     else:
         share_condition_texts(conditions)

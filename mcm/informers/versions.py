@@ -6,12 +6,15 @@ Versions are comparable if they are decimal numbers without a leading zero, of a
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
 
 from mcm.api.meta import KubeObject, ObjectMeta
 
-_METADATA_FIELDS = tuple(
-    name for name in ObjectMeta.__struct_fields__ if name != "resource_version"
+# Getters, as they take many fields out in one call: each event goes through here.
+_content_of_metadata = attrgetter(
+    *(name for name in ObjectMeta.__struct_fields__ if name != "resource_version")
 )
 
 
@@ -22,17 +25,24 @@ def comparable(version: str) -> bool:
 
 def newer(version: str, than: str) -> bool:
     """Tell whether ``version`` is provably later than ``than``; False if they do not compare."""
-    later = (len(version), version) > (len(than), than)
+    longer = len(version) - len(than)
+    later = version > than if longer == 0 else longer > 0
     return later and comparable(version) and comparable(than)
 
 
 def same_content(one: KubeObject, other: KubeObject) -> bool:
     """Tell whether two states differ at most in ``metadata.resourceVersion``."""
-    if not (isinstance(one, msgspec.Struct) and type(one) is type(other)):
-        return one == other
+    rest_of = _rest_of(type(one))
+    return (
+        type(one) is type(other)
+        and rest_of(one) == rest_of(other)
+        and _content_of_metadata(one.metadata) == _content_of_metadata(other.metadata)
+    )
+
+
+@cache
+def _rest_of(kind: type[KubeObject]) -> Callable[[KubeObject], object]:
+    """Return what takes all but the metadata out of an object of that type."""
     # Backwards: the status, which changes most, comes last.
-    for name in reversed(one.__struct_fields__):
-        if name != "metadata" and getattr(one, name) != getattr(other, name):
-            return False
-    left, right = one.metadata, other.metadata
-    return all(getattr(left, name) == getattr(right, name) for name in _METADATA_FIELDS)
+    names = [name for name in reversed(kind.__struct_fields__) if name != "metadata"]
+    return attrgetter(*names) if names else lambda _: None

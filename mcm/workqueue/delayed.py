@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar, final
+
+import msgspec
 
 K = TypeVar("K", bound=Hashable)
 
 _SLACK = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True, gc=False):
     deadline: float
     order: int
     priority: int

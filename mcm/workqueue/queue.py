@@ -87,7 +87,9 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K, *, priority: int = 0) -> None:
         """Say that ``key`` needs work. Ignored after :meth:`shut_down`."""
-        self._wake(self._state.add(key, priority=priority, now=self._clock.monotonic()))
+        ready = self._state.add(key, priority=priority, now=self._clock.monotonic())
+        if ready:
+            self._wake(ready)
 
     def add_after(self, key: K, delay: float, *, priority: int = 0) -> None:
         """Add ``key`` in ``delay`` seconds; of several such calls the earliest deadline counts.

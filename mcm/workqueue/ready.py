@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar, final
+
+import msgspec
 
 K = TypeVar("K", bound=Hashable)
 
 _SLACK = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True, gc=False):
     """``standing``: lower is served first. ``arrival`` breaks ties first come, first served."""
 
     standing: float

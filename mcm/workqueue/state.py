@@ -13,9 +13,10 @@ Every method takes the monotonic time it happens at. Each is one transition: not
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, TypeVar, final
+
+import msgspec
 
 from mcm.workqueue.delayed import DelayedKeys
 from mcm.workqueue.ready import ReadyOrder
@@ -30,24 +31,21 @@ AGEING = 1.0
 than what is added with 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class InFlight:
+class InFlight(msgspec.Struct, frozen=True, gc=False):
     """What is known of a key in processing: when it was handed out, and with which priority."""
 
     since: float
     priority: int
 
 
-@dataclass(frozen=True, slots=True)
-class Taken(Generic[K]):
+class Taken(msgspec.Struct, Generic[K], frozen=True):
     """A key handed out, and the seconds from its first add until now."""
 
     key: K
     waited: float
 
 
-@dataclass(slots=True)
-class _Dirty:
+class _Dirty(msgspec.Struct, gc=False):
     since: float
     priority: int
 
@@ -96,7 +94,8 @@ class QueueState(Generic[K]):
             return 0
         waiting = self._dirty.get(key)
         if waiting is not None:
-            self._raise(key, waiting, priority)
+            if priority > waiting.priority:
+                self._raise(key, waiting, priority)
             return 0
         self.adds += 1
         self._dirty[key] = _Dirty(now, priority)
@@ -158,8 +157,6 @@ class QueueState(Generic[K]):
         assert not (self._shut_down and len(self._delayed)), "delayed keys after shutdown"
 
     def _raise(self, key: K, waiting: _Dirty, priority: int) -> None:
-        if priority <= waiting.priority:
-            return
         waiting.priority = priority
         if key in self._ready:
             self._ready.raise_priority(key, priority)

@@ -6,15 +6,16 @@ from mcm.api.core import NodeCondition
 
 def _condition(number: int, message: str = "") -> NodeCondition:
     """With texts that are no constants of the interpreter."""
-    return NodeCondition(type=f"type-{number}", status=f"status-{number}", message=message)
+    message = message or f"message {number}"
+    return NodeCondition(type="Ready", status="True", reason=f"reason-{number}", message=message)
 
 
 def test_equal_texts_become_the_same_one() -> None:
     first, second = _condition(1), _condition(1)
-    assert first.type is not second.type
+    assert first.reason is not second.reason
     interning.share_condition_texts((first, second))
     assert first == second == _condition(1)
-    assert first.type is second.type and first.status is second.status
+    assert first.reason is second.reason and first.message is second.message
 
 
 def test_long_messages_are_left_alone() -> None:
