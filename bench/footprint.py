@@ -44,18 +44,15 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Relists:
-    """Each relist brings every object in another state. RSS after each list, the first included.
+    """Each relist brings every object in another state, so that two generations live for a moment.
 
-    The first relist holds two generations of objects at once, and the allocator keeps that room
-    (``first_relist_percent``); what counts is that it grows no more (``growth_percent``, from then
-    to the last).
+    RSS after each list, the first included; ``growth_percent`` is from the first to the last.
     """
 
     objects: int
     relists: int
     rss_bytes: tuple[int, ...]
     peak_rss_bytes: int
-    first_relist_percent: float
     growth_percent: float
 
 
@@ -86,14 +83,12 @@ async def relisted(url: str, times: int) -> Relists:
                 await _settled(informer, lists=done + 1)
                 sizes.append(resident())
         await _stop(running)
-        second = sizes[min(1, times)]
         return Relists(
             objects=len(informer.store),
             relists=informer.stats.relists,
             rss_bytes=tuple(sizes),
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            first_relist_percent=_growth(sizes[0], second),
-            growth_percent=_growth(second, sizes[-1]),
+            growth_percent=_growth(sizes[0], sizes[-1]),
         )
 
 

@@ -83,14 +83,9 @@ class WatchFrame(msgspec.Struct, frozen=True, gc=False):
     object: msgspec.Raw
 
 
-class _TypedList(ApiStruct, Generic[T], frozen=True, kw_only=True):
-    metadata: ListMeta = ListMeta()
-    # Go writes null for an empty list.
-    items: tuple[T, ...] | None = None
-
-
 class _RawList(ApiStruct, frozen=True, kw_only=True):
     metadata: ListMeta = ListMeta()
+    # Go writes null for an empty list.
     items: tuple[msgspec.Raw, ...] | None = None
 
 
@@ -205,19 +200,12 @@ def decode_list(resource: Resource[T], body: Body) -> DecodedList[T]:
     """Decode one page of a list. Raises DecodeError if the page itself is not a list.
 
     An item nested deeper than the parser goes (about 1000 levels) makes the page such a one.
+
+    Items are decoded one by one, for a quarter more than all at once would cost: a bad one costs
+    no other, and the texts that sharing frees make room for the next item's at once. Freed at the
+    end they leave holes, the next list settles in them, and between two lists memory that could
+    have been given back stays (half as much again as a fleet takes).
     """
-    try:
-        page = _list_decoder(resource.type).decode(body)
-    except _FAILURES:
-        return _decode_items(resource, body)
-    items: tuple[T, ...] = page.items or ()
-    for item in items:
-        _shared(item)
-    return DecodedList(items, page.metadata)
-
-
-def _decode_items(resource: Resource[T], body: Body) -> DecodedList[T]:
-    """Decode item by item, so that a bad one is reported and the others are kept."""
     try:
         page = _raw_lists.decode(body)
     except _FAILURES as error:
@@ -240,11 +228,6 @@ def _metadata_or_empty(raw: msgspec.Raw) -> ObjectMeta:
     except DecodeError as error:
         namespace, _, name = error.key.rpartition("/")
         return ObjectMeta(name=name, namespace=namespace)
-
-
-@lru_cache(maxsize=64)
-def _list_decoder(kind: type[T]) -> msgspec.json.Decoder[_TypedList[T]]:
-    return msgspec.json.Decoder(_TypedList[kind])  # type: ignore[valid-type]
 
 
 # Watch frames -------------------------------------------------------------------------------------

@@ -31,8 +31,7 @@ class Index(Generic[T]):
         self._buckets: dict[str, dict[str, None]] = {}
         self._values: dict[str, tuple[str, ...]] = {}
         self.errors = 0
-        for key, obj in objects.items():
-            self.put(key, obj)
+        self.refill()
 
     def find(self, value: str) -> Sequence[T]:
         return tuple(map(self._objects.__getitem__, self._buckets.get(value, ())))
@@ -52,6 +51,13 @@ class Index(Generic[T]):
             values = ()
         if values != self._values.get(key, ()):
             self._refile(key, tuple(dict.fromkeys(values)))
+
+    def refill(self) -> None:
+        """File all objects anew."""
+        self._buckets.clear()
+        self._values.clear()
+        for key, obj in self._objects.items():
+            self.put(key, obj)
 
     def discard(self, key: str) -> None:
         self._leave(key, self._values.pop(key, ()))

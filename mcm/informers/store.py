@@ -34,6 +34,7 @@ class Store(Generic[T]):
         self._objects: dict[str, T] = {}
         self._indexes: dict[str, Index[T]] = {}
         self._namespaces: Index[T] | None = None
+        self._every_index: list[Index[T]] = []
         self._version = ""
         self._deleted = RememberedDeletions()
         self._unreadable: dict[str, str] = {}
@@ -45,11 +46,12 @@ class Store(Generic[T]):
         return self._objects.get(key)
 
     def list(self, namespace: str | None = None) -> Sequence[T]:
-        """Return the objects of ``namespace``, or all; oldest entry first."""
+        """Return the objects of ``namespace``, or all: in the last list's order, then by age."""
         if namespace is None:
             return tuple(self._objects.values())
         if self._namespaces is None:
             self._namespaces = Index("namespace", _namespace_of, self._objects)
+            self._every_index.append(self._namespaces)
         return self._namespaces.find(namespace)
 
     def keys(self) -> Collection[str]:
@@ -69,6 +71,7 @@ class Store(Generic[T]):
         if name in self._indexes:
             raise ValueError(f"index {name!r} exists")
         self._indexes[name] = Index(name, function, self._objects)
+        self._every_index.append(self._indexes[name])
 
     def by_index(self, name: str, value: str) -> Sequence[T]:
         """Return the objects that have ``value``. Raises KeyError for an unknown index."""
@@ -191,14 +194,16 @@ class Store(Generic[T]):
         kept: Collection[str] = self._objects if "" in self._unreadable else self._unreadable
         self._version = version
         changes: list[Change[T]] = []
-        for key, known in tuple(self._objects.items()):
-            if not (key in listed or key in ahead or key in kept):
-                self._drop(key, known)
+        stay: dict[str, T] = {}
+        for key, known in self._objects.items():
+            if key in ahead or key in kept or _same_version(known, listed.get(key)):
+                stay[key] = known
+            elif key not in listed:
                 changes.append(Change(known, None, tombstone=True))
         for key, obj in listed.items():
-            known_now = self._objects.get(key)
-            if known_now is None or not (key in ahead or _same_version(known_now, obj)):
-                changes.extend(self._set(key, known_now, obj))
+            if key not in stay:
+                changes.extend(_difference(self._objects.get(key), obj))
+        self._refill(listed | stay)
         return tuple(changes)
 
     def advance(self, version: str) -> None:
@@ -218,6 +223,14 @@ class Store(Generic[T]):
         gone = self._deleted
         return {item.metadata.key: item for item in items if item.metadata.uid not in gone}
 
+    def _refill(self, objects: dict[str, T]) -> None:
+        """Hold ``objects`` and their keys instead of all before: a key that outlived its object
+        would keep the memory around both of them."""
+        self._objects.clear()
+        self._objects.update(objects)
+        for index in self._every_index:
+            index.refill()
+
     def _newer_than(self, version: str) -> set[str]:
         objects = self._objects.items()
         return {key for key, obj in objects if newer(obj.metadata.resource_version, version)}
@@ -228,23 +241,15 @@ class Store(Generic[T]):
         self._objects[key] = obj
         if self._unreadable:
             self._unreadable.pop(key, None)
-        for index in self._indexes.values():
+        for index in self._every_index:
             index.put(key, obj)
-        if self._namespaces is not None:
-            self._namespaces.put(key, obj)
-        if known is None:
-            return (Change(None, obj),)
-        if known.metadata.uid != obj.metadata.uid:
-            return (Change(known, None, tombstone=True), Change(None, obj))
-        return () if same_content(known, obj) else (Change(known, obj),)
+        return _difference(known, obj)
 
     def _drop(self, key: str, known: T) -> Changes[T]:
         del self._objects[key]
         self._unreadable.pop(key, None)
-        for index in self._indexes.values():
+        for index in self._every_index:
             index.discard(key)
-        if self._namespaces is not None:
-            self._namespaces.discard(key)
         return (Change(known, None),)
 
 
@@ -252,6 +257,17 @@ def _namespace_of(obj: T) -> tuple[str, ...]:
     return (obj.metadata.namespace,)
 
 
-def _same_version(one: T, other: T) -> bool:
+def _same_version(one: T, other: T | None) -> bool:
+    if other is None:
+        return False
     left, right = one.metadata, other.metadata
     return left.resource_version == right.resource_version and left.uid == right.uid
+
+
+def _difference(known: T | None, obj: T) -> Changes[T]:
+    """What is told when ``obj`` takes the place of ``known``."""
+    if known is None:
+        return (Change(None, obj),)
+    if known.metadata.uid != obj.metadata.uid:
+        return (Change(known, None, tombstone=True), Change(None, obj))
+    return () if same_content(known, obj) else (Change(known, obj),)

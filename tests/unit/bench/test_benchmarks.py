@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,17 @@ import orjson
 import pytest
 
 from bench.fleet import KINDS
+from bench.footprint import resident
+from bench.replay import Script, replaying
 from bench.workqueue import CASES
 from mcm.api import codec
 
 _ROOT = Path(__file__).parents[3]
 
 
-def _run(module: str, *arguments: str) -> dict[str, Any]:
+def _run(module: str, *arguments: str, flags: Sequence[str] = ("--json",)) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", module, *arguments, "--json"],
+        [sys.executable, "-m", module, *arguments, *flags],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -75,6 +79,18 @@ def test_memory_is_read_after_the_first_list_and_after_each_relist(
     found = informer["relists"]
     assert (found["objects"], found["relists"]) == (20, 2)
     assert len(found["rss_bytes"]) == 3
+
+
+@pytest.mark.skipif(not resident(), reason="there is no /proc to read resident memory from")
+async def test_a_relist_that_brings_everything_anew_gives_the_old_room_back() -> None:
+    """Of the generation of objects before, less than two thirds of its memory may stay."""
+    count, times = 4_000, 3
+    async with replaying(Script(machines=count, relists=times)) as url:
+        command = ("bench.footprint", "relists", url, "--relists", str(times))
+        found = await asyncio.to_thread(_run, *command, flags=())
+    assert (found["objects"], found["relists"]) == (count, times)
+    first, *_, last = found["rss_bytes"]
+    assert last - first < count * 5.4 * 1024 * 2 / 3
 
 
 def test_the_report_says_what_was_measured(informer: dict[str, Any]) -> None:
