@@ -64,6 +64,8 @@ class OrphanCollector:
         if class_ is None:
             self._unclaimed.pop(key, None)
             return DONE
+        if opaque := self._unreadable_in(class_.metadata.namespace):
+            return Outcome(after=self._period, reason=f"cannot read machine {opaque}")
         listed = await self._list(class_)
         if listed is None:
             return Outcome(after=self._period, reason="the provider lists nothing")
@@ -76,6 +78,12 @@ class OrphanCollector:
         spread = self._period * (1 - _SPREAD * self._random.random())
         return Outcome(after=min(spread, due or spread), reason="orphan VMs")
 
+    def _unreadable_in(self, namespace: str) -> str:
+        """Name a machine there whose newest state nobody can read: any VM could be its own."""
+        opaque = (key for key in self._machines.unreadable if key.startswith(f"{namespace}/"))
+        nameless = "without a name" if "" in self._machines.unreadable else ""
+        return next(opaque, nameless)
+
     async def _list(self, class_: MachineClass) -> Mapping[str, str] | None:
         request = ListMachinesRequest(class_, self._credentials(class_).data)
         try:
@@ -87,10 +95,9 @@ class OrphanCollector:
 
     def _is_unclaimed(self, class_: MachineClass, vm: Vm) -> bool:
         namespace = class_.metadata.namespace
-        key = f"{namespace}/{vm.machine_name}"
-        if not vm.machine_name or key in self._machines.unreadable:
+        if not vm.machine_name:
             return False  # nobody could confirm that it belongs to no machine
-        if is_claimed(vm, self._machines.get(key)):
+        if is_claimed(vm, self._machines.get(f"{namespace}/{vm.machine_name}")):
             return False
         recorded = (m.spec.provider_id for m in self._machines.list(namespace))
         return vm.provider_id not in recorded

@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from functools import wraps
+from typing import ParamSpec, TypeVar, cast
 
 import orjson
 from prometheus_client import CollectorRegistry
@@ -54,6 +55,7 @@ from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.server import ApiServer
 from mcm.sandbox.virtualtime import run_virtual
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -211,6 +213,7 @@ class Bench:
         self.registry = CollectorRegistry()
         client = Client(self.transport, clock=self.clock, user_agent="mcm")
         informers = InformerFactory(client, clock=self.clock, namespace=NAMESPACE)
+        self.machines = informers.store(MACHINES)
         target = InformerFactory(client, clock=self.clock) if self.has_target else None
         recorder = EventRecorder(
             client, clock=self.clock, component="mcm", host="bench", randomness=random.Random(3)
@@ -490,14 +493,13 @@ async def bench(
         await made.crash()
 
 
-def on_bench(test: Callable[[], Coroutine[object, object, R]]) -> Callable[[], R]:
+def on_bench(test: Callable[P, Coroutine[object, object, R]]) -> Callable[P, R]:
     """Turn an async test into one that runs on virtual time."""
 
-    def run() -> R:
-        return run_virtual(test)
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        return run_virtual(lambda: test(*args, **kwargs))
 
-    run.__name__ = test.__name__
-    run.__doc__ = test.__doc__
     return run
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.driver import Code, DriverError
@@ -69,3 +71,29 @@ async def test_vms_without_a_machines_name_and_those_recorded_elsewhere_are_left
         b.driver.vms = {"": "cloud:///nameless", "alias": b.driver.vms["m"]}
         await b.settle(4000)
         assert len(b.driver.vms) == 2
+
+
+@on_bench
+@pytest.mark.parametrize("opaque", [f"{NAMESPACE}/opaque", ""])
+async def test_nothing_is_collected_while_a_machine_cannot_be_read(opaque: str) -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.settle()
+        b.driver.vms["lost"] = "cloud:///lost"
+        b.machines.mark_unreadable(opaque, "spec: Expected `object`, got `str`")
+        await b.settle(4000)
+        assert "lost" in b.driver.vms
+        b.machines.remove(opaque, uid="uid-opaque", version="1")
+        await b.settle(4000)
+        assert "lost" not in b.driver.vms
+
+
+@on_bench
+async def test_what_cannot_be_read_elsewhere_holds_up_nothing_here() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.settle()
+        b.driver.vms["lost"] = "cloud:///lost"
+        b.machines.mark_unreadable("elsewhere/opaque", "spec: Expected `object`, got `str`")
+        await b.settle(1400)
+        assert "lost" not in b.driver.vms
