@@ -2,15 +2,22 @@
 
 Three lanes of connections, so that watches never starve writes, nor writes the lease. TLS context
 and credentials are asked for at each request. When the context changes, new requests get new
-connections; the old ones end with their last user.
+connections; a request on its way ends on the old one, a watch is cut: it must not outlive by hours
+the certificate it was opened with.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import final
 from urllib.parse import urlencode
 
@@ -160,7 +167,8 @@ class HTTPTransport:
         async with self._channel(credential) as channel:
             raw = await self._send(channel.session(request.lane), request, credential)
             try:
-                yield raw
+                with channel.held(raw, request.lane):
+                    yield raw
             finally:
                 _hang_up(raw)
 
@@ -230,6 +238,8 @@ class HTTPTransport:
         if self._closed:
             raise TransportError("the connection was closed by us")
         if not self._channels or self._channels[-1].outdated_by(tls):
+            for outdated in self._channels:
+                outdated.cut_watches()
             self._channels.append(_Channel(tls))
         channel = self._channels[-1]
         channel.users += 1
@@ -254,6 +264,8 @@ class _Channel:
     def __init__(self, tls: VersionedContext | None) -> None:
         self._tls = tls
         self._sessions: dict[Lane, aiohttp.ClientSession] = {}
+        self._watches: set[aiohttp.ClientResponse] = set()
+        self._outdated = False
         self.users = 0
 
     def outdated_by(self, tls: VersionedContext | None) -> bool:
@@ -263,6 +275,24 @@ class _Channel:
         if lane not in self._sessions:
             self._sessions[lane] = self._opened(lane)
         return self._sessions[lane]
+
+    @contextmanager
+    def held(self, raw: aiohttp.ClientResponse, lane: Lane) -> Iterator[None]:
+        """Know of an open answer, as long as the context lasts, if it is one that never ends."""
+        if lane is Lane.WATCH:
+            self._watches.add(raw)
+            if self._outdated:
+                _cut(raw)  # it was on its way when the context changed
+        try:
+            yield
+        finally:
+            self._watches.discard(raw)
+
+    def cut_watches(self) -> None:
+        """End what would go on for long, now and later: others replace these connections."""
+        self._outdated = True
+        for raw in self._watches:
+            _cut(raw)
 
     async def close(self) -> None:
         sessions, self._sessions = self._sessions, {}
@@ -340,9 +370,13 @@ async def _no_second_sending(
 def _hang_up(raw: aiohttp.ClientResponse) -> None:
     """End an answer. A body read to its end has given its connection back already; one left in the
     middle is cut off at once: a TLS goodbye would keep the socket until the peer says its own."""
+    _cut(raw)
+    raw.close()
+
+
+def _cut(raw: aiohttp.ClientResponse) -> None:
     if raw.connection is not None and raw.connection.transport is not None:
         raw.connection.transport.abort()
-    raw.close()
 
 
 def _lowered(raw: aiohttp.ClientResponse) -> dict[str, str]:

@@ -157,7 +157,7 @@ class Rotating:
         return None
 
 
-async def test_a_new_client_certificate_gets_new_connections_and_the_old_ones_end_with_their_users(
+async def test_a_new_client_certificate_gets_new_connections_and_watches_must_come_again(
     serve: Any, connect: Connect, server_tls: ServerTLS, authority: Any
 ) -> None:
     provider = Rotating(Certificate(*authority.issue(common_name="old")))
@@ -168,6 +168,61 @@ async def test_a_new_client_certificate_gets_new_connections_and_the_old_ones_en
         assert (await transport.request(GET)).body == b"old"
         provider.rotate(Certificate(*authority.issue(common_name="new")))
         assert (await transport.request(GET)).body == b"new"
-        assert transport.generations_open == 2
+        with pytest.raises(TransportError):
+            await anext(response.chunks)
     assert transport.generations_open == 1
+    async with transport.stream(Request("GET", "/watch", lane=Lane.WATCH)) as response:
+        assert await anext(response.chunks) == b"new"
+
+
+async def test_a_watch_that_was_being_opened_is_cut_too(
+    serve: Any, connect: Connect, server_tls: ServerTLS, authority: Any
+) -> None:
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/watch":
+            arrived.set()
+            await go.wait()
+        return await who(request)
+
+    provider = Rotating(Certificate(*authority.issue(common_name="old")))
+    server = await serve(slow, server_tls(clients=authority))
+    transport = connect(server, provider=provider, tls=TLSSpec(ca_data=authority.pem))
+
+    async def watch() -> None:
+        async with transport.stream(Request("GET", "/watch", lane=Lane.WATCH)) as response:
+            async for _ in response.chunks:
+                pass
+
+    watching = asyncio.create_task(watch())
+    await arrived.wait()
+    provider.rotate(Certificate(*authority.issue(common_name="new")))
     assert (await transport.request(GET)).body == b"new"
+    go.set()
+    with pytest.raises(TransportError):
+        await watching
+
+
+async def test_a_request_on_its_way_may_end_under_the_old_certificate(
+    serve: Any, connect: Connect, server_tls: ServerTLS, authority: Any
+) -> None:
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/slow":
+            arrived.set()
+            await go.wait()
+        return await who(request)
+
+    provider = Rotating(Certificate(*authority.issue(common_name="old")))
+    server = await serve(slow, server_tls(clients=authority))
+    transport = connect(server, provider=provider, tls=TLSSpec(ca_data=authority.pem))
+    write = asyncio.create_task(transport.request(Request("POST", "/slow", timeout=5.0)))
+    await arrived.wait()
+    provider.rotate(Certificate(*authority.issue(common_name="new")))
+    assert (await transport.request(GET)).body == b"new"
+    assert transport.generations_open == 2
+    go.set()
+    assert (await write).body == b"old"
+    assert transport.generations_open == 1
