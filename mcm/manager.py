@@ -16,7 +16,7 @@ from typing import final
 from prometheus_client import CollectorRegistry
 
 from mcm import __version__
-from mcm.api.core import NODES
+from mcm.api.core import LEASES, NODES
 from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.client.client import Client
 from mcm.client.discovery import served
@@ -30,7 +30,7 @@ from mcm.controllers.fleet_metrics import FleetCollector
 from mcm.controllers.runtime import Controller
 from mcm.driver.contract import Driver
 from mcm.driver.discovery import ProviderContext, ProviderFactory
-from mcm.events import EventRecorder
+from mcm.events import EventRecorder, EventType
 from mcm.informers.factory import InformerFactory
 from mcm.informers.listwatch import NEWEST, ReflectorOptions
 from mcm.leaderelection import LeaderElector
@@ -39,7 +39,7 @@ from mcm.options import Options
 logger = logging.getLogger(__name__)
 
 # The names the Go original's two processes contend for: holding both shuts both of them out.
-LEASES = ("machine-controller-manager", "machine-controller")
+LEASE_NAMES = ("machine-controller-manager", "machine-controller")
 _REACH_SERVER = 10.0
 _FINISH_IN_FLIGHT = 5.0
 _ROOMS = (deployment, machineset, machine, machineclass, secret, node, safety)
@@ -202,7 +202,7 @@ class Manager:
                 randomness=self._random,
                 registry=self._registry,
             )
-            for name in LEASES
+            for name in LEASE_NAMES
         ]
 
     def _fence(self) -> None:
@@ -260,6 +260,7 @@ class Manager:
     async def _lead(self) -> None:
         await asyncio.gather(*(f.wait_synced() for f in self._factories()))
         logger.info("leading: %d controllers", len(self._controllers))
+        self._tell_who_leads()
         recorder = asyncio.create_task(self._events.run())
         services = [recorder, *self._simulated_cloud()]
         workers = {asyncio.create_task(c.run()): c for c in self._controllers}
@@ -274,6 +275,12 @@ class Manager:
             await asyncio.wait(workers, timeout=_FINISH_IN_FLIGHT)
             await _cancel(*workers)
             await _cancel(*services)
+
+    def _tell_who_leads(self) -> None:
+        note = f"{self._identity} became leader"
+        for elector in self._electors:
+            if elector.lease is not None:
+                self._events.event(LEASES, elector.lease, EventType.NORMAL, "LeaderElection", note)
 
     def _simulated_cloud(self) -> Iterator[asyncio.Task[None]]:
         if not self._options.simulate_cloud or self._target is None:

@@ -96,6 +96,11 @@ class Election:
         return (self._lease.spec.holder_identity or "") if self._lease is not None else ""
 
     @property
+    def lease(self) -> Lease | None:
+        """The lease as last seen; None before that, and while there is none."""
+        return self._lease
+
+    @property
     def may_hold(self) -> bool:
         """Whether there may be something of ours to release."""
         return self._may_hold

@@ -100,6 +100,11 @@ class LeaderElector:
         """Who held the lease when it was last seen; empty if nobody."""
         return self._election.holder
 
+    @property
+    def lease(self) -> Lease | None:
+        """The lease as it was last seen; None if there was none."""
+        return self._election.lease
+
     def fence(self) -> None:
         """Raise LeadershipLost unless the lease is ours for long enough to finish a request.
 

@@ -124,6 +124,7 @@ async def _replaced(fleet: Fleet, victim: str) -> bool:
 async def _events_were_told(fleet: Fleet) -> None:
     """Both spellings of the API show what happened, about objects of our group."""
     events = (await fleet.admin.get(fleet.admin.path("events", group="events.k8s.io/v1")))["items"]
-    assert {event["regarding"]["apiVersion"] for event in events} == {GROUP}
-    assert {event["regarding"]["kind"] for event in events} >= {"Machine", "MachineDeployment"}
+    regarding = {(e["regarding"]["apiVersion"], e["regarding"]["kind"]) for e in events}
+    assert {group for group, _ in regarding} == {GROUP, "coordination.k8s.io/v1"}
+    assert {kind for _, kind in regarding} >= {"Machine", "MachineDeployment", "Lease"}
     assert {event["reportingController"] for event in events} == {"machine-controller-manager"}

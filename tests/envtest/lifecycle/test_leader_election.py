@@ -12,7 +12,7 @@ import pytest
 
 from mcm.api.timestamps import parse_rfc3339
 from mcm.client.kubeconfig import load
-from mcm.manager import LEASES
+from mcm.manager import LEASE_NAMES
 from mcm.options import LeaderElection
 from mcm.sandbox.kubeconfig import write_kubeconfig
 from tests.envtest import assets
@@ -40,7 +40,7 @@ async def test_one_of_two_leads_and_hands_over_in_order(
     async with first:
         await fleet.until(lambda: _held_by(fleet, "one"), what="the first manager leads")
         async with second:
-            for name in LEASES:
+            for name in LEASE_NAMES:
                 _is_held(kubectl.lease(name), by="one", transitions=0)
             await _while_renewed(fleet)
             assert await _held_by(fleet, "one")
@@ -48,9 +48,11 @@ async def test_one_of_two_leads_and_hands_over_in_order(
             await first.stop()
             took = await fleet.until(lambda: _held_by(fleet, "two"), what="the second takes over")
             assert took < BRISK.lease_duration.total_seconds()
-            for name in LEASES:
+            for name in LEASE_NAMES:
                 _is_held(kubectl.lease(name), by="two", transitions=1)
-    for name in LEASES:
+            await fleet.until(lambda: _told_who_leads(fleet, "two"), what="the event is written")
+            assert await _told_who_leads(fleet, "one")
+    for name in LEASE_NAMES:
         _is_released(kubectl.lease(name), transitions=1)
     assert first.transport.forbidden == second.transport.forbidden == []
 
@@ -125,12 +127,24 @@ async def _held_by(fleet: Fleet, identity: str) -> bool:
         item["metadata"]["name"]: item["spec"].get("holderIdentity")
         for item in (await fleet.admin.get(path))["items"]
     }
-    return found == dict.fromkeys(LEASES, identity)
+    return found == dict.fromkeys(LEASE_NAMES, identity)
+
+
+async def _told_who_leads(fleet: Fleet, identity: str) -> bool:
+    """As ``kubectl describe lease`` shows it, with the Go leaders' words."""
+    path = fleet.admin.path("events", group="events.k8s.io/v1")
+    told = {
+        item["regarding"]["name"]
+        for item in (await fleet.admin.get(path))["items"]
+        if item["reason"] == "LeaderElection" and item["note"] == f"{identity} became leader"
+        if item["regarding"]["kind"] == "Lease" and item["regarding"]["uid"]
+    }
+    return told == set(LEASE_NAMES)
 
 
 async def _while_renewed(fleet: Fleet) -> None:
     """Wait until the first lease was renewed twice."""
-    path = fleet.admin.path("leases", LEASES[0], group="coordination.k8s.io/v1")
+    path = fleet.admin.path("leases", LEASE_NAMES[0], group="coordination.k8s.io/v1")
     times: set[str] = set()
 
     async def seen() -> bool:
