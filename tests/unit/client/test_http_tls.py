@@ -157,6 +157,20 @@ class Rotating:
         return None
 
 
+class Held:
+    """Answers as :func:`who`, those on ``path`` not before they may go."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.arrived, self.go = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == self.path:
+            self.arrived.set()
+            await self.go.wait()
+        return await who(request)
+
+
 async def test_a_new_client_certificate_gets_new_connections_and_watches_must_come_again(
     serve: Any, connect: Connect, server_tls: ServerTLS, authority: Any
 ) -> None:
@@ -178,16 +192,9 @@ async def test_a_new_client_certificate_gets_new_connections_and_watches_must_co
 async def test_a_watch_that_was_being_opened_is_cut_too(
     serve: Any, connect: Connect, server_tls: ServerTLS, authority: Any
 ) -> None:
-    arrived, go = asyncio.Event(), asyncio.Event()
-
-    async def slow(request: web.BaseRequest) -> web.StreamResponse:
-        if request.path == "/watch":
-            arrived.set()
-            await go.wait()
-        return await who(request)
-
+    held = Held("/watch")
     provider = Rotating(Certificate(*authority.issue(common_name="old")))
-    server = await serve(slow, server_tls(clients=authority))
+    server = await serve(held, server_tls(clients=authority))
     transport = connect(server, provider=provider, tls=TLSSpec(ca_data=authority.pem))
 
     async def watch() -> None:
@@ -196,10 +203,10 @@ async def test_a_watch_that_was_being_opened_is_cut_too(
                 pass
 
     watching = asyncio.create_task(watch())
-    await arrived.wait()
+    await held.arrived.wait()
     provider.rotate(Certificate(*authority.issue(common_name="new")))
     assert (await transport.request(GET)).body == b"new"
-    go.set()
+    held.go.set()
     with pytest.raises(TransportError):
         await watching
 
@@ -207,22 +214,15 @@ async def test_a_watch_that_was_being_opened_is_cut_too(
 async def test_a_request_on_its_way_may_end_under_the_old_certificate(
     serve: Any, connect: Connect, server_tls: ServerTLS, authority: Any
 ) -> None:
-    arrived, go = asyncio.Event(), asyncio.Event()
-
-    async def slow(request: web.BaseRequest) -> web.StreamResponse:
-        if request.path == "/slow":
-            arrived.set()
-            await go.wait()
-        return await who(request)
-
+    held = Held("/slow")
     provider = Rotating(Certificate(*authority.issue(common_name="old")))
-    server = await serve(slow, server_tls(clients=authority))
+    server = await serve(held, server_tls(clients=authority))
     transport = connect(server, provider=provider, tls=TLSSpec(ca_data=authority.pem))
     write = asyncio.create_task(transport.request(Request("POST", "/slow", timeout=5.0)))
-    await arrived.wait()
+    await held.arrived.wait()
     provider.rotate(Certificate(*authority.issue(common_name="new")))
     assert (await transport.request(GET)).body == b"new"
     assert transport.generations_open == 2
-    go.set()
+    held.go.set()
     assert (await write).body == b"old"
     assert transport.generations_open == 1
