@@ -15,14 +15,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
+
 from bench.fleet import Kind
 from bench.mirror import CAMEL_CASE, DICTS, SNAKE_CASE, PlainMirror, Race, View
+from mcm.api import codec
 from mcm.api.meta import KubeObject
 from mcm.client.client import Client
 from mcm.client.connection import ConnectionSpec
 from mcm.client.http import HTTPTransport
 from mcm.clock import SystemClock
 from mcm.informers import Change, Informer
+from mcm.informers.frames import Event, FrameDecoder
+from mcm.informers.framing import LineSplitter
 
 _FOREVER = 3600
 
@@ -78,6 +83,27 @@ async def _mcm(url: str, kind: Kind, race: Race) -> None:
         await informer.run()
     finally:
         await client.aclose()
+
+
+async def _bare(url: str, kind: Kind, race: Race) -> None:
+    """Read, cut into lines, decode, keep: what is left when a mirror has no index, no queue and
+    nothing that protects it. No contestant, but the measure of what the machine can do."""
+    decode = FrameDecoder(kind.resource).decode
+    async with aiohttp.ClientSession(url, read_bufsize=256 * 1024) as session:
+        async with session.get(kind.path) as answer:
+            listed = codec.decode_list(kind.resource, await answer.read())
+        objects = {obj.metadata.key: obj for obj in listed.items}
+        race.size = objects.__len__
+        race.listed()
+        splitter = LineSplitter()
+        async with session.get(kind.path, params={"watch": "true"}, timeout=None) as answer:
+            async for chunk in answer.content.iter_any():
+                for line in splitter.feed(chunk):
+                    frame = decode(line)
+                    assert isinstance(frame, Event)
+                    meta = frame.object.metadata
+                    objects[meta.key] = frame.object
+                    race.kept(meta.resource_version)
 
 
 def _by_label(label: str) -> Callable[[KubeObject], Iterable[str]]:
@@ -246,6 +272,7 @@ class _Handler:
 
 CONTESTANTS: Mapping[str, Contestant] = {
     "mcm": Contestant(_mcm, ("mcm",)),
+    "bare": Contestant(_bare, ("msgspec", "aiohttp")),
     "lightkube": Contestant(
         _lightkube, ("lightkube", "lightkube.generic_resource", "lightkube.resources.core_v1")
     ),

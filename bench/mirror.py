@@ -45,6 +45,10 @@ class Race:
     def changed(self, key: str, version: str) -> None:
         """An object changed: what any controller's handler does, and the count."""
         self.queue.add(key)
+        self.kept(version)
+
+    def kept(self, version: str) -> None:
+        """An event is in the mirror; whoever enqueues calls :meth:`changed` instead."""
         self.events += 1
         if version == self._last:
             self.watch_seconds = time.process_time() - self._mark

@@ -40,7 +40,7 @@ def _run(module: str, *arguments: str, flags: Sequence[str] = ("--json",)) -> di
 def informer() -> dict[str, Any]:
     sizes = {"machines": 20, "nodes": 10, "rounds": 2, "weighed": 5, "mixed": 15, "relists": 2}
     flags = [flag for name, value in sizes.items() for flag in (f"--{name}", str(value))]
-    return _run("bench.informer", *flags, "--repeat", "1", "--only", "mcm")
+    return _run("bench.informer", *flags, "--repeat", "1", "--only", "mcm", "--only", "bare")
 
 
 @pytest.mark.parametrize(("kind", "objects"), [("machines", 20), ("nodes", 10)])
@@ -61,6 +61,13 @@ def test_a_race_mirrors_every_object_and_hands_over_every_event(
     assert counts == (objects, 2 * objects, objects)
     assert row["weight"]["objects"] == 5
     assert row["weight"]["bytes_per_object"] > 0
+
+
+def test_the_bare_loop_that_ours_is_measured_by_reads_the_same(informer: dict[str, Any]) -> None:
+    row = informer["machines"]["bare"]
+    assert row["failure"] == ""
+    counts = (row["times"]["objects"], row["times"]["events"], row["times"]["queued"])
+    assert counts == (20, 40, 0)
 
 
 def test_the_path_without_a_socket_takes_every_event_too(informer: dict[str, Any]) -> None:
@@ -94,7 +101,7 @@ async def test_a_relist_that_brings_everything_anew_gives_the_old_room_back() ->
 
 
 def test_the_report_says_what_was_measured(informer: dict[str, Any]) -> None:
-    assert informer["versions"].keys() == {"mcm"}
+    assert informer["versions"].keys() == {"mcm", "bare"}
     assert informer["missing"] == []
     assert informer["sizes"]["rounds"] == 2
 
