@@ -196,9 +196,10 @@ class Store(Generic[T]):
         changes: list[Change[T]] = []
         stay: dict[str, T] = {}
         for key, known in self._objects.items():
-            if key in ahead or key in kept or _same_version(known, listed.get(key)):
+            now = listed.get(key)
+            if key in ahead or (_same_version(known, now) if now is not None else key in kept):
                 stay[key] = known
-            elif key not in listed:
+            elif now is None:
                 changes.append(Change(known, None, tombstone=True))
         for key, obj in listed.items():
             if key not in stay:
@@ -257,9 +258,7 @@ def _namespace_of(obj: T) -> tuple[str, ...]:
     return (obj.metadata.namespace,)
 
 
-def _same_version(one: T, other: T | None) -> bool:
-    if other is None:
-        return False
+def _same_version(one: T, other: T) -> bool:
     left, right = one.metadata, other.metadata
     return left.resource_version == right.resource_version and left.uid == right.uid
 

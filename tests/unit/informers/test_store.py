@@ -343,6 +343,16 @@ def test_an_unreadable_object_without_a_name_could_be_any() -> None:
     assert len(store) == 2
 
 
+def test_what_can_be_read_is_news_whatever_cannot() -> None:
+    store = filled(A5, machine("b", 6))
+    changed = machine("a", 15, "Failed")
+    assert store.replace([changed], "20", unreadable={"": "nameless"}) == (Change(A5, changed),)
+    assert store.get("n/a") is changed and "n/b" in store
+    again = machine("a", 25, "Running")
+    assert store.replace([again], "30", unreadable={"n/a": "twice"}) != ()
+    assert store.get("n/a") is again
+
+
 def test_an_unreadable_object_that_ends_is_no_longer_unreadable() -> None:
     store = filled(A5)
     store.mark_unreadable("n/a", "why")
