@@ -13,7 +13,7 @@ from mcm.api.meta import JSONObject
 from mcm.clock import SystemClock
 from mcm.providers.simulated import virtual_machine
 from tests.envtest import assets
-from tests.envtest.bench import Bench, Peer
+from tests.envtest.bench import Bench, Document, Peer
 from tests.envtest.control_plane import ControlPlane, run
 from tests.envtest.sandbox_peer import SandboxThread
 
@@ -113,8 +113,16 @@ async def _define(peer: Peer) -> None:
         while not await _all_established(bench):
             assert clock.monotonic() < deadline, "the definitions are not established"
             await clock.sleep(0.1)
+        for manifest in definitions():
+            # A kind's cache is filled at its first use; a watch would be refused till then.
+            await bench.get(_collection_of(manifest), resourceVersion="0")
     finally:
         await bench.aclose()
+
+
+def _collection_of(definition: Document) -> str:
+    spec = definition["spec"]
+    return f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
 
 
 async def _all_established(bench: Bench) -> bool:
