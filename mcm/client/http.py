@@ -2,8 +2,8 @@
 
 Three lanes of connections, so that watches never starve writes, nor writes the lease. TLS context
 and credentials are asked for at each request. When the context changes, new requests get new
-connections; a request on its way ends on the old one, a watch is cut: it must not outlive by hours
-the certificate it was opened with.
+connections; a request on its way ends on the old one, a watch is cut: a server asks who we are when
+it opens, and no more.
 """
 
 from __future__ import annotations
