@@ -33,7 +33,7 @@ from mcm.driver.discovery import ProviderContext, ProviderFactory
 from mcm.events import EventRecorder, EventType
 from mcm.informers.factory import InformerFactory
 from mcm.informers.listwatch import NEWEST, ReflectorOptions
-from mcm.leaderelection import LeaderElector
+from mcm.leaderelection import AllLeases, LeaderElector
 from mcm.options import Options
 
 logger = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ class Manager:
         self._identity = identity
         self._client_metrics = ClientMetrics(registry)
         self._electors = self._make_electors(control)
+        self._fence = AllLeases(self._electors)
         self._control = self._client(control)
         shared = target is control
         self._target = self._control if shared else (self._client(target) if target else None)
@@ -168,7 +169,7 @@ class Manager:
             transport,
             clock=self._clock,
             user_agent=f"mcm/{__version__}",
-            fence=self._fence,
+            fence=self._fence.check,
             metrics=self._client_metrics,
             max_in_flight=self._options.max_in_flight,
             qps=self._options.kube_api_qps,
@@ -205,10 +206,6 @@ class Manager:
             for name in LEASE_NAMES
         ]
 
-    def _fence(self) -> None:
-        for elector in self._electors:
-            elector.fence()
-
     def _build_controllers(self) -> Iterator[Controller]:
         context = ControllerContext(
             control=self._control,
@@ -219,6 +216,7 @@ class Manager:
             clock=self._clock,
             events=self._events,
             driver=self._driver,
+            fence=self._fence,
             options=self._options.settings,
             registry=self._registry,
             random=self._random,

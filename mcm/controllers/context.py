@@ -13,6 +13,7 @@ from mcm.clock import Clock
 from mcm.controllers.runtime import Controller, Outcome
 from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.settings import ControllerSettings
+from mcm.fence import Fence
 from mcm.metrics import once_per_registry
 from mcm.workqueue import QueueMetrics, WorkQueue
 
@@ -42,6 +43,7 @@ class ControllerContext:
     clock: Clock
     events: EventRecorder
     driver: Driver
+    fence: Fence
     options: ControllerSettings
     registry: CollectorRegistry
     random: random.Random

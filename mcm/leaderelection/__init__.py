@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from mcm.leaderelection.election import LeadershipLost, Timings
 from mcm.leaderelection.elector import LeaderElector, LeaseClient, new_identity
+from mcm.leaderelection.leases import AllLeases
 from mcm.leaderelection.metrics import ElectionMetrics
 
 __all__ = [
+    "AllLeases",
     "ElectionMetrics",
     "LeaderElector",
     "LeadershipLost",

@@ -114,6 +114,10 @@ class LeaderElector:
         if not self.is_leading:
             raise self._loss()
 
+    def time_left(self) -> float:
+        """Return the seconds for which :meth:`fence` lets pass if nothing is renewed."""
+        return max(0.0, self._time_to_renew()) if self.is_leading else 0.0
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run ``lead`` once under it, release it; return when ``lead`` does.
 

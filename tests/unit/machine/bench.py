@@ -48,6 +48,7 @@ from mcm.driver import (
     UnsupportedDriver,
 )
 from mcm.events import CORE_EVENTS, EVENTS, EventRecorder
+from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.faults import FaultPlan
@@ -227,6 +228,7 @@ class Bench:
             clock=self.clock,
             events=recorder,
             driver=self.driver,
+            fence=Unfenced(),
             options=self.settings,
             registry=self.registry,
             random=random.Random(4),

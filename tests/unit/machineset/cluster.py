@@ -29,6 +29,7 @@ from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
 from mcm.driver.contract import Driver
 from mcm.events import EventRecorder
+from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
 from mcm.sandbox.virtualtime import run_virtual
 
@@ -226,6 +227,7 @@ class Cluster:
             clock=self.clock,
             events=cast("EventRecorder", self.events),
             driver=cast("Driver", None),
+            fence=Unfenced(),
             options=ControllerSettings(),
             registry=CollectorRegistry(),
             random=random.Random(7),
