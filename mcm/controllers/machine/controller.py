@@ -20,11 +20,10 @@ from mcm.controllers.context import ControllerContext
 from mcm.controllers.machine import indexes, wakeups
 from mcm.controllers.machine.backoff import Backoff
 from mcm.controllers.machine.failure_permit import FailurePermits
-from mcm.controllers.machine.lanes import DriverLanes
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import Ports, Target
 from mcm.controllers.machine.reconciler import MachineReconciler
-from mcm.controllers.provider import DriverMetrics, Provider
+from mcm.controllers.provider import DriverMetrics, Places, Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.safety.api_health import PROBE_NAME, ApiHealth, Probe
 from mcm.informers import Change
@@ -34,7 +33,7 @@ NAME = "machine"
 HEALTH_NAME = "machinesafetyapiserver"
 
 _SPARE_WORKERS = 16
-"""Beyond the places in the lanes: passes that call no provider never wait for one that does."""
+"""Beyond the places for calls: passes that call no provider never wait for one that does."""
 
 
 def build(ctx: ControllerContext) -> Sequence[Controller]:
@@ -68,7 +67,7 @@ def _ports(ctx: ControllerContext, queue: WorkQueue[str], health: ApiHealth) -> 
         backoff=Backoff(
             exhausted=ctx.options.resource_exhausted_retry.total_seconds(), random=ctx.random
         ),
-        lanes=DriverLanes(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
+        places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
         permits=FailurePermits(),
         vision=lambda: health.vision,
         metrics=MachineMetrics.of(ctx.registry),

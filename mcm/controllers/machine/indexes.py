@@ -8,8 +8,8 @@ from mcm.api.core import Node, Pod, VolumeAttachment
 from mcm.api.machine import Machine, MachineClass
 from mcm.api.meta import T
 from mcm.api.names import KIND_MACHINE_CLASS, LABEL_NODE_MACHINE_NAME
-from mcm.controllers.credentials import secret_keys_of
 from mcm.controllers.machine.failure_permit import group_of, is_moving, is_waiting
+from mcm.controllers.provider import secret_keys_of
 from mcm.informers.index import IndexFunction
 from mcm.informers.store import Store
 

@@ -15,14 +15,12 @@ from typing import Protocol, final
 from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
 from mcm.api.machine import MACHINES, Machine, MachineClass
 from mcm.clock import Clock
-from mcm.controllers.credentials import Credentials, collect
 from mcm.controllers.machine.backoff import Backoff
 from mcm.controllers.machine.bootstrap import Token
 from mcm.controllers.machine.failure_permit import FailurePermits
-from mcm.controllers.machine.lanes import DriverLanes
 from mcm.controllers.machine.limits import Limits, limits_of
 from mcm.controllers.machine.metrics import MachineMetrics
-from mcm.controllers.provider import Provider
+from mcm.controllers.provider import Credentials, Places, Provider, collect
 from mcm.controllers.runtime import Outcome
 from mcm.controllers.safety.api_health import Vision
 from mcm.controllers.seams import EventSink, ObjectReader, ObjectWriter
@@ -92,7 +90,7 @@ class Ports:
     settings: ControllerSettings
     random: random_module.Random
     backoff: Backoff
-    lanes: DriverLanes
+    places: Places
     permits: FailurePermits
     vision: Callable[[], Vision]
     metrics: MachineMetrics

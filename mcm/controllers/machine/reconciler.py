@@ -32,7 +32,10 @@ class MachineReconciler:
 
     async def reconcile(self, key: str) -> Outcome:
         """Do what is due for the machine ``namespace/name``, as far as it can be done now."""
-        self._ports.lanes.forget(key)
+        with self._ports.places.attending(key):
+            return await self._pass(key)
+
+    async def _pass(self, key: str) -> Outcome:
         machine = self._ports.machines.get(key)
         if machine is None:
             return DONE

@@ -11,8 +11,7 @@ from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass, Ma
 from mcm.api.meta import ObjectMeta
 from mcm.client.errors import NotFound
 from mcm.clock import Clock
-from mcm.controllers.credentials import Credentials
-from mcm.controllers.provider import Provider, ProviderFailed
+from mcm.controllers.provider import Credentials, Provider, ProviderFailed
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.controllers.safety.orphans import Unclaimed, Vm, is_claimed, vms_in
 from mcm.controllers.seams import EventSink, ObjectReader

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from mcm.api.core import SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.credentials import collect
-from mcm.controllers.provider import DriverMetrics, Provider
+from mcm.controllers.provider import DriverMetrics, Provider, collect
 from mcm.controllers.runtime import Controller
 from mcm.controllers.safety.collector import OrphanCollector
 from mcm.informers import Change

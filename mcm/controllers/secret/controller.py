@@ -11,9 +11,9 @@ from mcm.api.meta import split_key
 from mcm.api.names import SECRET_FINALIZER
 from mcm.client.errors import NotFound
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.credentials import secret_keys_of
 from mcm.controllers.machine.indexes import classes_using, index_classes
 from mcm.controllers.protection import protection_patch
+from mcm.controllers.provider import secret_keys_of
 from mcm.controllers.runtime import DONE, Controller, Outcome
 from mcm.controllers.seams import ObjectWriter
 from mcm.informers import Change, Store

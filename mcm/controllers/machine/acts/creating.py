@@ -20,15 +20,13 @@ from mcm.api.machine import Machine, MachineClass, MachinePhase, MachineStatus
 from mcm.api.names import KIND_MACHINE_CLASS, MACHINE_FINALIZER
 from mcm.api.validation import describe, validate_machine, validate_machine_class
 from mcm.client.errors import KubeError
-from mcm.controllers.credentials import Credentials
 from mcm.controllers.machine import creation, flow, identity, operations, status
 from mcm.controllers.machine.acts.joining import user_data_for
 from mcm.controllers.machine.acts.writing import write_failure, write_machine, write_status
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import Existence, Failure
-from mcm.controllers.machine.lanes import Lane
 from mcm.controllers.machine.ports import Ports, Progress
-from mcm.controllers.provider import ProviderFailed
+from mcm.controllers.provider import Credentials, ProviderFailed, Purpose
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.driver.codes import Code
 from mcm.driver.contract import (
@@ -93,7 +91,8 @@ async def create(ports: Ports, machine: Machine) -> Progress:
     wait = ports.backoff.wait(uid, now, circumstances=order.circumstances)
     if wait > 0:
         return await _waiting(ports, machine, wait)
-    with ports.lanes.place(Lane.CREATION, machine.metadata.key) as placed:
+    key, class_key = machine.metadata.key, order.class_.metadata.key
+    with ports.places.place(Purpose.CREATION, key, class_key=class_key) as placed:
         if not placed:
             return Progress(machine, Outcome(reason="waiting for a place to create"))
         return await _make(ports, order)

@@ -22,12 +22,11 @@ from mcm.controllers.machine.acts.writing import write_failure, write_machine, w
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.deletion import Answer, DeletionStep, step_of
 from mcm.controllers.machine.indexes import attachments_on, nodes_claiming
-from mcm.controllers.machine.lanes import Lane
 from mcm.controllers.machine.node_template import release_patch
 from mcm.controllers.machine.operations import Marker
 from mcm.controllers.machine.ports import Ports, Progress, Target
 from mcm.controllers.preconditions import for_this_version, without_finalizer
-from mcm.controllers.provider import ProviderFailed
+from mcm.controllers.provider import ProviderFailed, Purpose
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.driver.contract import DeleteMachineRequest, GetMachineStatusRequest
 from mcm.events import EventType
@@ -92,7 +91,9 @@ class Termination:
             return await self._proceed(machine, operations.vm_status_unknowable(reason))
         if wait := self._wait_for(machine, self._circumstances(class_)):
             return Outcome(after=wait, reason="provider back-off")
-        with ports.lanes.place(Lane.DELETION, machine.metadata.key) as placed:
+        with ports.places.place(
+            Purpose.DELETION, machine.metadata.key, class_key=class_.metadata.key
+        ) as placed:
             if not placed:
                 return Outcome(reason="waiting for a place to delete")
             return await self._ask_for_node(machine, class_)
@@ -151,7 +152,9 @@ class Termination:
             return await self._without_class(machine)
         if wait := self._wait_for(machine, self._circumstances(class_)):
             return Outcome(after=wait, reason="provider back-off")
-        with ports.lanes.place(Lane.DELETION, machine.metadata.key) as placed:
+        with ports.places.place(
+            Purpose.DELETION, machine.metadata.key, class_key=class_.metadata.key
+        ) as placed:
             if not placed:
                 return Outcome(reason="waiting for a place to delete")
             return await self._ask_to_delete(machine, class_)

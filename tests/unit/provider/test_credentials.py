@@ -4,7 +4,7 @@ import base64
 
 from mcm.api.core import Secret
 from mcm.api.meta import ObjectMeta
-from mcm.controllers.credentials import collect, secret_keys_of
+from mcm.controllers.provider import collect, secret_keys_of
 from tests.unit.machine.objects import class_
 
 NONE: dict[str, Secret] = {}

@@ -7,10 +7,9 @@ import logging
 from collections.abc import Awaitable
 from typing import TypeVar, final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-
 from mcm.api.machine import MachineClass
 from mcm.clock import Clock
+from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.driver.codes import Code
 from mcm.driver.contract import (
     CreateMachineRequest,
@@ -26,7 +25,6 @@ from mcm.driver.contract import (
     ListMachinesResponse,
 )
 from mcm.driver.errors import DriverError, as_driver_error
-from mcm.metrics import REQUEST_BUCKETS, once_per_registry
 
 logger = logging.getLogger(__name__)
 
@@ -61,30 +59,6 @@ class ProviderFailed(Exception):
     def as_driver_error(self) -> DriverError:
         """The same, for the controller runtime to log and back off."""
         return self.error or DriverError(Code.UNKNOWN, self.text)
-
-
-@final
-class DriverMetrics:
-    """``provider`` is what the class calls itself, ``operation`` the verb."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.duration = Histogram(
-            "mcm_cloud_api_driver_request_duration_seconds",
-            "Seconds a driver call took.",
-            ("provider", "operation"),
-            registry=registry,
-            buckets=(*REQUEST_BUCKETS, 60.0, 120.0, 300.0, CALL_LIMIT),
-        )
-        self.failures = Counter(
-            "mcm_cloud_api_driver_requests_failed",
-            "Driver calls that failed, by machine code.",
-            ("provider", "operation", "error_code"),
-            registry=registry,
-        )
-
-    @classmethod
-    def of(cls, registry: CollectorRegistry) -> DriverMetrics:
-        return once_per_registry(registry, cls)
 
 
 @final
