@@ -12,15 +12,19 @@ an expected error            rate-limited retry (not before the server's ``Retry
                              warning line
 TerminalError                forgotten, counted, one warning line
 any other exception          rate-limited retry; a traceback the first time
+no ``Outcome``               the same, as a TypeError that says what came instead
+a cancellation not ours      the same, as a StrayCancellation
 ===========================  =====================================================================
 
 No key is ever given up after so-and-so many retries: the back-off grows to 1000 s and stays there.
+Nothing ends a worker silently: what no retry can mend ends the controller.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,6 +81,16 @@ def earliest(*outcomes: Outcome) -> Outcome:
 
 class TerminalError(Exception):
     """Retrying cannot help: do nothing until the object, or something it depends on, changes."""
+
+
+class StrayCancellation(Exception):
+    """A reconcile was cancelled from within: something it called let its own cancellation escape.
+    Nobody asked the worker to stop, so it is an error like any other."""
+
+
+class WorkerEnded(Exception):
+    """A worker ended though its queue was not shut down: the controller cannot go on short-handed
+    without anybody noticing."""
 
 
 class Failure(Enum):
@@ -151,6 +165,8 @@ class Controller:
 
         After a shutdown the workers finish what is in flight and what is ready; those that have not
         ended ``stop_grace`` seconds later are cancelled, and what they were at is logged.
+
+        Raises WorkerEnded, or a group of what the workers raised, if one ended before the shutdown.
         """
         async with asyncio.TaskGroup() as group:
             workers = [
@@ -177,7 +193,14 @@ class Controller:
 
     async def _ended(self, workers: list[asyncio.Task[None]]) -> None:
         """Wait for the shutdown, and then for the workers as long as they are given."""
-        await self.queue.wait_shut_down()
+        closed = asyncio.ensure_future(self.queue.wait_shut_down())
+        try:
+            await asyncio.wait({closed, *workers}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closed.cancel()
+        if not self.queue.is_shut_down:
+            dead = ", ".join(worker.get_name() for worker in workers if worker.done())
+            raise WorkerEnded(f"controller {self.name}: {dead} ended without being asked to")
         _, late = await asyncio.wait(workers, timeout=self._stop_grace)
         if late:
             log.warning(
@@ -191,11 +214,28 @@ class Controller:
     async def _process(self, key: str) -> None:
         with self._measured(key):
             try:
-                result = self._succeeded(key, await self._reconcile(key))
+                result = self._succeeded(key, await self._outcome(key))
             except Exception as error:  # every kind is logged, counted and retried
                 result = self._failed(key, error)
         if self._metrics is not None:
             self._metrics.reconciles.labels(self.name, result.value).inc()
+
+    async def _outcome(self, key: str) -> Outcome:
+        """Reconcile ``key``; raises what that raises, and what is wrong with its answer."""
+        try:
+            outcome: object = await self._reconcile(key)
+        except asyncio.CancelledError as error:
+            worker = asyncio.current_task()
+            if worker is not None and worker.cancelling():
+                raise  # somebody wants this worker to end
+            raise StrayCancellation("cancelled from within, nobody asked the worker to end") from (
+                error
+            )
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"the reconcile returned {type(outcome).__name__}, not an Outcome")
+        if outcome.after is not None and not math.isfinite(outcome.after):
+            raise ValueError(f"the reconcile wants to look again in {outcome.after} seconds")
+        return outcome
 
     def _succeeded(self, key: str, outcome: Outcome) -> Result:
         self._reported.pop(key, None)

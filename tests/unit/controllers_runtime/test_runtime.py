@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -25,6 +26,7 @@ from mcm.controllers.runtime import (
     Failure,
     Outcome,
     TerminalError,
+    WorkerEnded,
     classify,
     earliest,
     one_line,
@@ -252,6 +254,120 @@ def test_a_nonsensical_outcome_is_an_error_and_kills_no_worker(answer: Outcome) 
         assert results(registry) == {"error": 1, "success": 1}
 
     scenario()
+
+
+def test_what_came_instead_of_an_outcome_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    @virtual
+    async def scenario() -> None:
+        queue, script = new_queue(), Script(*[cast("Outcome", None)] * 3, DONE)
+        queue.add("ns/a")
+        await run_for(100, queue, script)
+        assert script.times == [0, 1, 3, 7], "slowed down like any failure"
+
+    scenario()
+    assert "ns/a" in caplog.text
+    assert "TypeError: the reconcile returned NoneType, not an Outcome" in caplog.text
+
+
+@virtual
+async def test_a_cancellation_that_escapes_a_reconcile_is_an_error_like_any_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A driver awaits a task of its own that something cancelled: nobody cancelled the worker."""
+    queue = new_queue()
+    calls: list[tuple[str, float]] = []
+
+    async def reconcile(key: str) -> Outcome:
+        calls.append((key, CLOCK.monotonic()))
+        if key == "stray":
+            its_own = asyncio.ensure_future(asyncio.Event().wait())
+            asyncio.get_running_loop().call_soon(its_own.cancel)
+            await its_own
+        return DONE
+
+    queue.add("stray")
+    later = asyncio.get_running_loop().call_later(50, queue.add, "fine")
+    registry = await run_for(60, queue, reconcile)
+    later.cancel()
+    assert calls == [
+        *(("stray", when) for when in (0, 1, 3, 7, 15, 31)),
+        ("fine", 50),
+    ], "one worker: it survived each"
+    assert results(registry) == {"error": 6, "success": 1}
+    assert [(r.levelname, bool(r.exc_info)) for r in caplog.records] == [
+        ("ERROR", True),
+        *[("WARNING", False)] * 5,
+    ]
+    assert "StrayCancellation" in caplog.text
+
+
+@virtual
+async def test_a_controller_that_is_told_to_end_does_so_amid_stray_cancellations() -> None:
+    queue = new_queue()
+
+    async def reconcile(key: str) -> Outcome:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.gather(asyncio.create_task(_cancelled_from_within()))
+        return DONE
+
+    queue.add("a")
+    running = asyncio.create_task(Controller("c", queue, reconcile, workers=2, clock=CLOCK).run())
+    await CLOCK.sleep(1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert queue.processing == ()
+
+
+async def _cancelled_from_within() -> None:
+    raise asyncio.CancelledError
+
+
+class Catastrophe(BaseException):
+    """No Exception: no retry is meant for it."""
+
+
+@virtual
+async def test_what_no_retry_is_meant_for_ends_the_controller() -> None:
+    queue = new_queue()
+
+    async def reconcile(key: str) -> Outcome:
+        if key == "bad":
+            raise Catastrophe("no memory")
+        return DONE
+
+    queue.add("bad")
+    running = asyncio.create_task(Controller("c", queue, reconcile, workers=3, clock=CLOCK).run())
+    done, _ = await asyncio.wait({running}, timeout=10)
+    assert done, "the controller went on without one of its workers"
+    error = running.exception()
+    assert isinstance(error, BaseExceptionGroup)
+    assert error.subgroup(Catastrophe) is not None
+    assert queue.processing == ()
+
+
+@virtual
+async def test_a_worker_that_somebody_else_cancels_ends_the_controller() -> None:
+    """asyncio's task group ignores a cancelled child: the controller must not."""
+    queue = new_queue()
+
+    async def reconcile(key: str) -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await CLOCK.sleep(1)
+        return DONE
+
+    queue.add("a")
+    running = asyncio.create_task(Controller("c", queue, reconcile, workers=3, clock=CLOCK).run())
+    done, _ = await asyncio.wait({running}, timeout=10)
+    assert done, "the controller went on without one of its workers"
+    error = running.exception()
+    assert isinstance(error, ExceptionGroup)
+    ended = error.subgroup(WorkerEnded)
+    assert ended is not None and "c-worker-0" in str(ended.exceptions[0])
 
 
 @virtual
