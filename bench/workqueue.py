@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mcm.clock import LoopClock
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from mcm.workqueue import INITIAL_PRIORITY, ExponentialLimiter, QueueShutDown, WorkQueue
 
 _WORKERS = 10

@@ -21,10 +21,10 @@ from mcm.client.retry import RetryPolicy
 from mcm.clock import Clock, SystemClock
 from mcm.informers import Informer, InformerFactory, ReflectorOptions, Writer
 from mcm.sandbox.cluster import create_all
-from mcm.sandbox.faults import FaultPlan
 from mcm.sandbox.http import Certificates, serve_https
-from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.server import ApiServer, ServerSettings
+from mcm.simulation.faults import FaultPlan
+from mcm.simulation.transport import FaultyTransport
 from tests.faults.chronicle import Chronicle, Replay
 from tests.faults.harm import Exchange, Fate
 from tests.faults.proxy import FaultyProxy
@@ -220,7 +220,7 @@ class _Scenario:
         faults = FaultPlan(random=chance)
         faults.delay(0.0, back=(0.0, 0.02), probability=0.5)
         faults.lose_answers(probability=0.05)
-        client = Client(LoopbackTransport(self._server, faults=faults), clock=self._clock)
+        client = Client(FaultyTransport(self._server, faults), clock=self._clock)
         own = self._own and chance.random() < 0.7
         verbs = Writer(client, factory) if own else client
         return Workload(verbs, clock=self._clock, random=chance)

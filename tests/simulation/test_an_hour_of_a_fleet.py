@@ -7,10 +7,10 @@ from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, 
 from mcm.api.meta import JSONObject
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
-from mcm.sandbox.faults import WatchEnd
-from mcm.sandbox.simulation import Simulation
-from mcm.sandbox.virtualtime import run_virtual
-from mcm.sandbox.witness import FleetWitness
+from mcm.simulation.faults import WatchEnd
+from mcm.simulation.harness import Simulation
+from mcm.simulation.virtualtime import run_virtual
+from mcm.simulation.witness import FleetWitness
 
 SURGE = UNAVAILABLE = 1
 # A series of alike events is written once more, with its final count, when it has ended.

@@ -11,8 +11,8 @@ from mcm.api.core import NODES
 from mcm.api.machine import GROUP, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject, KubeObject, Resource
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
-from mcm.sandbox.simulation import Simulation, name_of, phase_of
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.harness import Simulation, name_of, phase_of
+from mcm.simulation.virtualtime import run_virtual
 
 API_VERSION = f"{GROUP}/v1alpha1"
 LABELS = {"test-label": "test-label"}

@@ -11,9 +11,9 @@ from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
-from mcm.sandbox.faults import WatchEnd
-from mcm.sandbox.simulation import Simulation
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.faults import WatchEnd
+from mcm.simulation.harness import Simulation
+from mcm.simulation.virtualtime import run_virtual
 
 SEEDS = range(12)
 TROUBLES = 8

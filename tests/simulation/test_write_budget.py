@@ -6,8 +6,8 @@ from mcm.api.core import NODES
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINES
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
-from mcm.sandbox.simulation import Simulation
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.harness import Simulation
+from mcm.simulation.virtualtime import run_virtual
 
 FLEET = 20
 

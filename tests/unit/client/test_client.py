@@ -26,7 +26,7 @@ from mcm.client.errors import (
 from mcm.client.metrics import ClientMetrics
 from mcm.client.transport import Lane, Response
 from mcm.clock import LoopClock
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 
 Ok = Callable[..., Response]
 Verb = Callable[[Client], Coroutine[Any, Any, object]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcm.client.throttle import Throttle, TokenBucket
 from mcm.clock import LoopClock
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 
 CLOCK = LoopClock(datetime(2024, 1, 1, tzinfo=UTC))
 

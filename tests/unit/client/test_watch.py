@@ -18,7 +18,7 @@ from mcm.client.errors import (
 )
 from mcm.client.metrics import ClientMetrics
 from mcm.client.transport import Lane, StreamResponse
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 
 
 async def chunks(*parts: bytes | Exception) -> AsyncIterator[bytes]:

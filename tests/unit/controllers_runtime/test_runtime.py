@@ -35,7 +35,7 @@ from mcm.controllers.runtime import (
 from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from mcm.workqueue import ExponentialLimiter, WorkQueue
 
 CLOCK = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))

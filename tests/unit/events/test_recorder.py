@@ -31,7 +31,7 @@ from mcm.clock import LoopClock
 from mcm.events import CORE_EVENTS, EVENTS, EventRecorder, EventType
 from mcm.events.correlator import Drop
 from mcm.leaderelection import LeadershipLost
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 
 CLOCK = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
 

@@ -16,7 +16,7 @@ from mcm.api.machine import MACHINES, Machine
 from mcm.clock import LoopClock
 from mcm.informers import Change, Informer, ReflectorOptions
 from mcm.informers.versions import newer
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.informers.apiserver import NAMESPACE, ApiServer
 
 R = TypeVar("R")

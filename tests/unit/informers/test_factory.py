@@ -12,7 +12,7 @@ from mcm.api.machine import MACHINE_SETS, MACHINES
 from mcm.client.client import Client
 from mcm.clock import LoopClock
 from mcm.informers import InformerFactory
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.informers.apiserver import NAMESPACE, ApiServer
 from tests.unit.informers.mirror import EPOCH
 

@@ -8,7 +8,7 @@ import pytest
 from mcm.api.machine import MACHINES, Machine
 from mcm.clock import LoopClock
 from mcm.informers import Change, Informer
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.informers.apiserver import NAMESPACE, ApiServer, Break, Fault
 from tests.unit.informers.mirror import EPOCH, Mirror, Replay, on_mirror
 

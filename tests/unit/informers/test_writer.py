@@ -18,7 +18,7 @@ from mcm.client.errors import Conflict, NotFound
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import LoopClock
 from mcm.informers import InformerFactory, Writer
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.informers.mirror import EPOCH, Replay
 
 

@@ -14,7 +14,7 @@ from mcm.api.core import Lease
 from mcm.client.errors import BadRequest, Conflict, NotFound
 from mcm.clock import LoopClock
 from mcm.leaderelection import LeaderElector, LeadershipLost, new_identity
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.leaderelection.lease_server import (
     EPOCH,
     LeaseLink,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcm.api.core import Lease
 from mcm.clock import LoopClock
 from mcm.leaderelection import LeaderElector, LeadershipLost
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.leaderelection.lease_server import (
     EPOCH,
     LeaseLink,

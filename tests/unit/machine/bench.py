@@ -51,10 +51,11 @@ from mcm.events import CORE_EVENTS, EVENTS, EventRecorder
 from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
 from mcm.sandbox.cluster import create_all
-from mcm.sandbox.faults import FaultPlan
 from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.server import ApiServer
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.faults import FaultPlan
+from mcm.simulation.transport import FaultyTransport
+from mcm.simulation.virtualtime import run_virtual
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,7 +206,7 @@ class Bench:
         self.registry = CollectorRegistry()
         self._tasks: list[asyncio.Task[None]] = []
         self.controllers: list[Controller] = []
-        self.transport = Recorder(LoopbackTransport(self.server, faults=self.faults), self.writes)
+        self.transport = Recorder(FaultyTransport(self.server, self.faults), self.writes)
 
     # ---- the controllers' process --------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from mcm.clock import LoopClock
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.provider import DriverMetrics, Provider, ProviderFailed
 from mcm.driver import Code, CreateMachineRequest
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.machine.bench import EPOCH, ScriptedDriver, bench, on_bench
 from tests.unit.machine.objects import BORN, after, class_, machine
 

@@ -31,7 +31,7 @@ from mcm.driver.contract import Driver
 from mcm.events import EventRecorder
 from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NAMESPACE = "ns"

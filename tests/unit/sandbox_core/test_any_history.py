@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mcm.sandbox.virtualtime import VirtualLoop
+from mcm.simulation.virtualtime import VirtualLoop
 from tests.unit.sandbox_core.workbench import (
     MERGE,
     WIDGETS,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcm.api.crds import crd_manifests
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,
     DEFINITIONS,

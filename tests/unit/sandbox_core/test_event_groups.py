@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     MERGE,
     Document,

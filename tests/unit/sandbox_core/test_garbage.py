@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mcm.sandbox.garbage import USER_AGENT, GarbageCollector, controller_reference
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,
     DEFINITIONS,

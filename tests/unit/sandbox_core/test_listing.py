@@ -6,7 +6,7 @@ import pytest
 
 from mcm.client.errors import TooLargeResourceVersion, error_from_status
 from mcm.client.transport import Response
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,
     NODES,

@@ -1,80 +1,31 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import orjson
 import pytest
 
-from mcm.client.errors import ConnectionRefused, RequestTimeout, TransportError
+from mcm.client.errors import TransportError
 from mcm.client.transport import Request, Transport
-from mcm.sandbox.faults import Broken, FaultPlan, WatchEnd, error_line
 from mcm.sandbox.loopback import LoopbackTransport
-from mcm.sandbox.virtualtime import run_virtual
-from tests.unit.sandbox_core.workbench import (
-    CONFIG_MAPS,
-    MERGE,
-    PODS,
-    Workbench,
-    config_map,
-    virtual_workbench,
-)
+from mcm.simulation.virtualtime import run_virtual
+from tests.unit.sandbox_core.line import FaultyLine, Line
+from tests.unit.sandbox_core.workbench import CONFIG_MAPS, PODS, Workbench, config_map
+
+Scene = Callable[[Line], Awaitable[None]]
+Play = Callable[[Scene], None]
 
 
-class Line:
-    """A client's end of a loopback."""
+@pytest.fixture(params=[Line, FaultyLine], ids=["plain", "with no fault planned"])
+def play(request: pytest.FixtureRequest) -> Play:
+    """A transport that could fail behaves, while it does not, as one that cannot."""
+    line: type[Line] = request.param
 
-    def __init__(self) -> None:
-        self.api = virtual_workbench()
-        self.faults = FaultPlan(random=random.Random(1))
-        self.transport = LoopbackTransport(self.api.server, faults=self.faults)
+    async def main(scene: Scene) -> None:
+        await scene(line())
 
-    @property
-    def now(self) -> float:
-        return self.api.clock.monotonic()
-
-    async def status(self, method: str, path: str, body: object = None, **query: str) -> int:
-        request = self.api.request(method, path, body, **query)
-        return (await self.transport.request(request)).status
-
-    def watch_request(self, read_timeout: float | None = None) -> Request:
-        query = (("watch", "true"), ("timeoutSeconds", "100"))
-        return Request("GET", CONFIG_MAPS, query, read_timeout=read_timeout)
-
-    async def watched(self, read_timeout: float | None = None) -> list[str]:
-        """Watch to the end; return the names or types of what came, and how it ended."""
-        seen: list[str] = []
-        try:
-            async with self.transport.stream(self.watch_request(read_timeout)) as response:
-                async for chunk in response.chunks:
-                    seen += [_told(line) for line in chunk.splitlines()]
-        except TransportError as error:
-            return [*seen, type(error).__name__]
-        return [*seen, "end"]
-
-
-def _told(line: bytes) -> str:
-    try:
-        event = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return "garbage"
-    name: str = event["object"].get("metadata", {}).get("name") or event["type"]
-    return name
-
-
-def play(scene: Callable[[Line], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await scene(Line())
-
-    run_virtual(main)
-
-
-async def create_later(line: Line, *names: str, every: float = 1.0) -> None:
-    for name in names:
-        await line.api.clock.sleep(every)
-        line.api.create(CONFIG_MAPS, config_map(name))
+    return lambda scene: run_virtual(lambda: main(scene))
 
 
 def test_it_is_a_transport() -> None:
@@ -82,7 +33,7 @@ def test_it_is_a_transport() -> None:
     assert transport is not None
 
 
-def test_requests_reach_the_server_and_answers_come_back() -> None:
+def test_requests_reach_the_server_and_answers_come_back(play: Play) -> None:
     async def scene(line: Line) -> None:
         assert await line.status("POST", CONFIG_MAPS, config_map("a")) == 201
         request = line.api.request("GET", f"{CONFIG_MAPS}/a")
@@ -94,7 +45,7 @@ def test_requests_reach_the_server_and_answers_come_back() -> None:
     play(scene)
 
 
-def test_each_request_lets_others_run() -> None:
+def test_each_request_lets_others_run(play: Play) -> None:
     async def scene(line: Line) -> None:
         turns = 0
 
@@ -113,7 +64,7 @@ def test_each_request_lets_others_run() -> None:
     play(scene)
 
 
-def test_a_stream_of_a_plain_answer_is_one_chunk() -> None:
+def test_a_stream_of_a_plain_answer_is_one_chunk(play: Play) -> None:
     async def scene(line: Line) -> None:
         async with line.transport.stream(Request("GET", CONFIG_MAPS)) as response:
             assert response.status == 200
@@ -123,7 +74,7 @@ def test_a_stream_of_a_plain_answer_is_one_chunk() -> None:
     play(scene)
 
 
-def test_leaving_a_stream_ends_its_watch_in_the_same_moment() -> None:
+def test_leaving_a_stream_ends_its_watch_in_the_same_moment(play: Play) -> None:
     async def scene(line: Line) -> None:
         line.api.create(CONFIG_MAPS, config_map("a"))
         async with line.transport.stream(line.watch_request()) as response:
@@ -135,7 +86,7 @@ def test_leaving_a_stream_ends_its_watch_in_the_same_moment() -> None:
     play(scene)
 
 
-def test_a_cancelled_reader_ends_its_watch() -> None:
+def test_a_cancelled_reader_ends_its_watch(play: Play) -> None:
     async def scene(line: Line) -> None:
         task = asyncio.create_task(line.watched())
         await line.api.clock.sleep(1)
@@ -147,7 +98,7 @@ def test_a_cancelled_reader_ends_its_watch() -> None:
     play(scene)
 
 
-def test_a_watch_may_be_read_as_one_answer() -> None:
+def test_a_watch_may_be_read_as_one_answer(play: Play) -> None:
     async def scene(line: Line) -> None:
         line.api.create(CONFIG_MAPS, config_map("a"))
         response = await line.transport.request(line.watch_request())
@@ -157,7 +108,7 @@ def test_a_watch_may_be_read_as_one_answer() -> None:
     play(scene)
 
 
-def test_a_silent_watch_is_given_up_after_the_read_timeout() -> None:
+def test_a_silent_watch_is_given_up_after_the_read_timeout(play: Play) -> None:
     async def scene(line: Line) -> None:
         assert await line.watched(read_timeout=30) == ["RequestTimeout"]
         assert line.now == 30.0
@@ -166,7 +117,7 @@ def test_a_silent_watch_is_given_up_after_the_read_timeout() -> None:
     play(scene)
 
 
-def test_a_closed_transport_refuses_and_breaks_its_streams() -> None:
+def test_a_closed_transport_refuses_and_breaks_its_streams(play: Play) -> None:
     async def scene(line: Line) -> None:
         task = asyncio.create_task(line.watched())
         await line.api.clock.sleep(1)
@@ -176,242 +127,5 @@ def test_a_closed_transport_refuses_and_breaks_its_streams() -> None:
         with pytest.raises(TransportError):
             await line.status("GET", PODS)
         assert line.now == 1.0
-
-    play(scene)
-
-
-# Faults of requests -----------------------------------------------------------------------------
-
-
-def test_an_injected_answer_never_reaches_the_server() -> None:
-    async def scene(line: Line) -> None:
-        fault = line.faults.answer(
-            429, method="POST", path="/configmaps", times=2, skip=1, retry_after=7
-        )
-        line.api.server.requests.reset()
-        statuses = [
-            await line.status("POST", CONFIG_MAPS, config_map(name))
-            for name in ("a", "b", "c", "d")
-        ]
-        assert statuses == [201, 429, 429, 201]
-        assert line.api.server.requests.writes() == 2
-        assert fault.hits == 2 and fault.spent
-        line.faults.answer(500, "Odd", "words")
-        response = await line.transport.request(line.api.request("GET", PODS))
-        body = orjson.loads(response.body)
-        assert (body["reason"], body["message"], body["code"]) == ("Odd", "words", 500)
-
-    play(scene)
-
-
-def test_an_injected_answer_carries_its_retry_after() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.answer(503, retry_after=7)
-        response = await line.transport.request(line.api.request("GET", PODS))
-        assert response.headers["retry-after"] == "7"
-        assert orjson.loads(response.body)["details"] == {"retryAfterSeconds": 7}
-
-    play(scene)
-
-
-def test_a_refused_connection_changes_nothing() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.refuse(times=1)
-        with pytest.raises(ConnectionRefused):
-            await line.status("POST", CONFIG_MAPS, config_map("a"))
-        assert line.api.names(CONFIG_MAPS) == []
-        assert await line.status("POST", CONFIG_MAPS, config_map("a")) == 201
-
-    play(scene)
-
-
-def test_a_lost_answer_is_of_a_write_that_happened() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.lose_answers()
-        assert await line.status("GET", PODS) == 200
-        with pytest.raises(TransportError):
-            await line.status("POST", CONFIG_MAPS, config_map("a"))
-        assert line.api.names(CONFIG_MAPS) == ["a"]
-
-    play(scene)
-
-
-def test_the_start_of_a_watch_can_be_lost_without_a_trace() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.lose_answers(method="GET")
-        assert await line.watched() == ["TransportError"]
-        assert line.api.server.watch_count == 0
-
-    play(scene)
-
-
-def test_delays_add_up_and_run_into_the_timeout() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.delay(2.0, back=3.0, path="/pods")
-        line.faults.delay((1.0, 1.5), path="/pods")
-        await line.status("GET", PODS)
-        assert 6.0 <= line.now <= 6.5
-        started = line.now
-        line.faults.delay(60.0, path="/pods")
-        with pytest.raises(RequestTimeout):
-            await line.status("GET", PODS)
-        assert line.now - started == 30.0
-
-    play(scene)
-
-
-def test_a_write_that_is_forbidden_on_its_way_changes_nothing() -> None:
-    async def scene(line: Line) -> None:
-        def permit() -> None:
-            if line.now >= 1.0:
-                raise PermissionError
-
-        line.faults.delay(2.0)
-        request = line.api.request("POST", CONFIG_MAPS, config_map("a"))
-        with pytest.raises(PermissionError):
-            await line.transport.request(replace(request, permit=permit))
-        assert line.api.names(CONFIG_MAPS) == []
-
-    play(scene)
-
-
-def test_an_answer_that_comes_too_late_was_applied_all_the_same() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.delay(0.0, back=60.0)
-        with pytest.raises(RequestTimeout):
-            await line.status("POST", CONFIG_MAPS, config_map("a"))
-        assert line.api.names(CONFIG_MAPS) == ["a"]
-
-    play(scene)
-
-
-def test_a_hanging_server_is_given_up_and_not_reached() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.add(Broken.HANGS, times=1)
-        with pytest.raises(RequestTimeout):
-            await line.status("POST", CONFIG_MAPS, config_map("a"))
-        assert line.now == 30.0
-        line.faults.add(Broken.RESET, times=1)
-        with pytest.raises(TransportError):
-            await line.status("POST", CONFIG_MAPS, config_map("a"))
-        assert line.api.names(CONFIG_MAPS) == []
-
-    play(scene)
-
-
-# Faults of watches ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("how", "ending"),
-    [
-        (WatchEnd.CLOSED, "end"),
-        (WatchEnd.RESET, "TransportError"),
-        (WatchEnd.FROZEN, "RequestTimeout"),
-    ],
-)
-def test_a_running_watch_ends_as_planned(how: WatchEnd, ending: str) -> None:
-    async def scene(line: Line) -> None:
-        line.faults.end_watches(how=how, after=2.5, times=1)
-        creating = asyncio.create_task(create_later(line, "a", "b", "c", "d"))
-        assert await line.watched(read_timeout=20) == ["a", "b", ending]
-        # Silence counts from the last event.
-        assert line.now == (22.0 if how is WatchEnd.FROZEN else 2.5)
-        assert line.api.server.watch_count == 0
-        await creating
-
-    play(scene)
-
-
-@pytest.mark.parametrize(("how", "tail"), [(WatchEnd.RESET, []), (WatchEnd.TORN, ["garbage"])])
-def test_a_watch_ends_after_so_many_events(how: WatchEnd, tail: list[str]) -> None:
-    async def scene(line: Line) -> None:
-        for name in "abcd":
-            line.api.create(CONFIG_MAPS, config_map(name))
-        line.faults.end_watches(how=how, events=2, times=1)
-        assert await line.watched() == ["a", "b", *tail, "TransportError"]
-        assert (await line.watched())[-1] == "end"
-
-    play(scene)
-
-
-def test_a_torn_watch_waits_for_the_event_it_tears() -> None:
-    async def scene(line: Line) -> None:
-        line.api.create(CONFIG_MAPS, config_map("a"))
-        line.faults.end_watches(how=WatchEnd.TORN, events=1)
-        creating = asyncio.create_task(create_later(line, "b", every=9.0))
-        assert await line.watched() == ["a", "garbage", "TransportError"]
-        assert line.now == 9.0
-        await creating
-
-    play(scene)
-
-
-def test_a_watch_can_end_before_its_first_event() -> None:
-    async def scene(line: Line) -> None:
-        line.api.create(CONFIG_MAPS, config_map("a"))
-        line.faults.end_watches(events=0, times=1)
-        assert await line.watched() == ["end"]
-        line.faults.end_watches(times=1)
-        assert await line.watched(read_timeout=1) == ["a", "end"]
-
-    play(scene)
-
-
-def test_last_words_are_sent_before_the_end() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.end_watches(after=1.0, line=error_line(410), times=1)
-        assert await line.watched() == ["ERROR", "end"]
-        line.faults.end_watches(after=1.0, line=b"{nonsense\n", how=WatchEnd.RESET)
-        assert await line.watched() == ["garbage", "TransportError"]
-
-    play(scene)
-
-
-def test_running_watches_can_be_cut_at_any_moment() -> None:
-    async def scene(line: Line) -> None:
-        tasks = [asyncio.create_task(line.watched()) for _ in range(3)]
-        await line.api.clock.sleep(4)
-        line.api.create(CONFIG_MAPS, config_map("never-seen"))
-        assert line.faults.cut_watches() == 3
-        assert await asyncio.gather(*tasks) == [["TransportError"]] * 3
-        assert line.now == 4.0
-        assert line.faults.cut_watches() == 0
-
-    play(scene)
-
-
-def test_a_fault_befalls_only_those_it_aims_at() -> None:
-    async def scene(line: Line) -> None:
-        by_agent = line.faults.answer(500, agent="^other")
-        by_kind = line.faults.answer(501, watch=True)
-        by_choice = line.faults.answer(502, where=lambda request: request.body == b"{}")
-        assert await line.status("GET", PODS) == 200
-        assert await line.status("GET", PODS, agent="other/1") == 500
-        assert await line.status("GET", PODS, watch="1") == 501
-        assert await line.status("PATCH", f"{PODS}/p", {}, media=MERGE) == 502
-        for fault in (by_agent, by_kind, by_choice):
-            assert fault.hits == 1
-            fault.lift()
-        assert await line.status("GET", PODS, agent="other/1") == 200
-
-    play(scene)
-
-
-def test_chance_is_the_seeds() -> None:
-    def struck(seed: int) -> list[bool]:
-        plan = FaultPlan(random=random.Random(seed))
-        plan.refuse(probability=0.3)
-        return [plan.decide(Request("GET", PODS)).failure is not None for _ in range(200)]
-
-    assert struck(1) == struck(1) != struck(2)
-    assert 30 <= sum(struck(1)) <= 90
-
-
-def test_a_cleared_plan_befalls_nobody() -> None:
-    async def scene(line: Line) -> None:
-        line.faults.refuse()
-        line.faults.clear()
-        assert await line.status("GET", PODS) == 200
 
     play(scene)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from mcm.sandbox.namespaces import USER_AGENT, NamespaceController
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     WIDGETS,
     Workbench,

@@ -22,7 +22,7 @@ from mcm.driver.discovery import ProviderContext, load_provider
 from mcm.driver.errors import DriverError
 from mcm.providers.simulated.driver import SimulatedDriver
 from mcm.providers.simulated.virtual_machine import GROUP, crd_manifest
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from tests.unit.world.rig import Rig, at, on_rig
 
 INSTANT: JSONObject = {"createLatency": "0s", "deleteLatency": "0s"}

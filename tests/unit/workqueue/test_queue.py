@@ -14,7 +14,7 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from mcm.clock import LoopClock, SystemClock
-from mcm.sandbox.virtualtime import run_virtual
+from mcm.simulation.virtualtime import run_virtual
 from mcm.workqueue import ExponentialLimiter, QueueMetrics, QueueShutDown, WorkQueue
 
 CLOCK = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))

@@ -20,8 +20,8 @@ from mcm.providers.simulated.cloud import SimulatedCloud
 from mcm.providers.simulated.virtual_machine import GROUP, VIRTUAL_MACHINES, crd_manifest
 from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.server import ApiServer
-from mcm.sandbox.virtualtime import run_virtual
 from mcm.sandbox.world.world import World
+from mcm.simulation.virtualtime import run_virtual
 
 GRACE = 40.0
 HEARTBEAT = 10.0

@@ -6,7 +6,7 @@ from typing import final
 
 from mcm.api.machine import MACHINES, MachinePhase
 from mcm.api.meta import JSONObject
-from mcm.sandbox.simulation import Simulation, phase_of
+from mcm.simulation.harness import Simulation, phase_of
 
 _SERVING = frozenset({MachinePhase.RUNNING, MachinePhase.AVAILABLE})
 

@@ -35,10 +35,11 @@ from mcm.manager import Manager
 from mcm.options import Options
 from mcm.providers.simulated import provider, virtual_machine
 from mcm.sandbox.cluster import create_all
-from mcm.sandbox.faults import FaultPlan
 from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.server import ApiServer
 from mcm.sandbox.world.world import World
+from mcm.simulation.faults import FaultPlan
+from mcm.simulation.transport import FaultyTransport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _LOOK_EVERY = 0.5
@@ -48,7 +49,7 @@ _LOOK_EVERY = 0.5
 class Simulation:
     """One seed, one history. ``faults`` befall the manager's requests only, never the world's.
 
-    Enter it on a :class:`mcm.sandbox.virtualtime.VirtualLoop`. ``client`` is the user's own.
+    Enter it on a :class:`mcm.simulation.virtualtime.VirtualLoop`. ``client`` is the user's own.
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class Simulation:
         return Client(LoopbackTransport(self.server), clock=self.clock, user_agent=user_agent)
 
     def _make_manager(self) -> Manager:
-        transport = LoopbackTransport(self.server, faults=self.faults)
+        transport = FaultyTransport(self.server, self.faults)
         return Manager(
             self._options,
             control=transport,

@@ -1,8 +1,8 @@
 """What can go wrong between a client and the server, scripted or left to a seed.
 
 A :class:`FaultPlan` is a list of faults, each with a matcher and a budget of hits. It decides, it
-does not act: :class:`mcm.sandbox.loopback.LoopbackTransport` carries its verdicts out, and an HTTP
-front end can do the same. With one seed and one order of requests the verdicts are the same.
+does not act: :class:`mcm.simulation.transport.FaultyTransport` carries its decisions out. With one
+seed and one order of requests they are the same.
 
 ::
 
@@ -164,7 +164,7 @@ class Fault:
 
 @final
 @dataclass(slots=True)
-class Verdict:
+class InjectedFaults:
     """What befalls one request. ``failure`` is the first one that struck; delays add up."""
 
     before: float = 0.0
@@ -219,29 +219,29 @@ class FaultPlan:
         """Lift every fault. Watches already frozen stay so."""
         self.faults.clear()
 
-    def decide(self, request: Request) -> Verdict:
+    def decide(self, request: Request) -> InjectedFaults:
         """Return what befalls a request; counts against the faults' budgets."""
-        verdict = Verdict()
+        injected = InjectedFaults()
         watch = is_watch(request)
         for fault in self.faults:
             effect = fault.effect
             if isinstance(effect, WatchEnded) and not watch:
                 continue
-            if isinstance(effect, Answered | Broken) and verdict.failure is not None:
+            if isinstance(effect, Answered | Broken) and injected.failure is not None:
                 continue
             if fault.strikes(request, self._random):
-                self._apply(verdict, effect)
-        return verdict
+                self._apply(injected, effect)
+        return injected
 
-    def _apply(self, verdict: Verdict, effect: Effect) -> None:
+    def _apply(self, injected: InjectedFaults, effect: Effect) -> None:
         match effect:
             case Delayed(before, after):
-                verdict.before += self._random.uniform(*before)
-                verdict.after += self._random.uniform(*after)
+                injected.before += self._random.uniform(*before)
+                injected.after += self._random.uniform(*after)
             case WatchEnded():
-                verdict.endings.append(effect)
+                injected.endings.append(effect)
             case _:
-                verdict.failure = effect
+                injected.failure = effect
 
     # ---- shorthands -----------------------------------------------------------------------------
 
