@@ -14,14 +14,14 @@ from typing import TypeAlias, final
 
 from mcm.api.machine import Machine, MachineSet
 from mcm.api.names import ANNOTATION_DESIRED_REPLICAS, ANNOTATION_MAX_REPLICAS
-from mcm.controllers.machineset.membership import is_available, is_failed, is_terminating
-from mcm.controllers.machineset.ranking import (
+from mcm.controllers.replicas.deletion_order import (
     DEFAULT_PRIORITY,
+    chosen_by_autoscaler,
     deletion_order,
     is_preserved,
     priority_of,
 )
-from mcm.controllers.machineset.scaling import chosen_by_autoscaler
+from mcm.controllers.replicas.membership import is_available, is_failed, is_terminating
 
 Targets: TypeAlias = Mapping[str, int]
 """Replicas by set UID; a set that is not named keeps its size."""

@@ -17,7 +17,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.names import LABEL_MACHINE_TEMPLATE_HASH
 from mcm.api.templates import labels_of
 from mcm.controllers.deployment.template_identity import template_hash
-from mcm.controllers.machineset.membership import is_terminating
+from mcm.controllers.replicas.membership import is_terminating
 
 
 @final

@@ -25,13 +25,13 @@ from mcm.api.templates import labels_of, machine_spec_of, with_label
 from mcm.controllers.deployment.limits import Limits
 from mcm.controllers.deployment.revision import copied_annotations, next_revision, with_revision
 from mcm.controllers.deployment.template_identity import set_name, template_hash
-from mcm.controllers.machineset.template_sync import (
+from mcm.controllers.ownership import controller_reference
+from mcm.controllers.replicas.in_place_fields import (
     IN_PLACE_FIELDS,
     NODE_TEMPLATE,
     configuration_change,
     node_template_change,
 )
-from mcm.controllers.ownership import controller_reference
 
 _IDENTITY_FIELDS = frozenset({"class", "providerID"})
 

@@ -25,7 +25,7 @@ from mcm.api.names import (
     SCALE_DOWN_DISABLED_VALUE,
     TAINT_PREFER_NO_SCHEDULE,
 )
-from mcm.controllers.machineset.ranking import preserved_until
+from mcm.controllers.replicas.deletion_order import preserved_until
 
 STEERING_TAINT: Final = Taint(
     key=TAINT_PREFER_NO_SCHEDULE, value=LABEL_VALUE_TRUE, effect=EFFECT_PREFER_NO_SCHEDULE

@@ -22,7 +22,7 @@ from mcm.api.names import (
     PRIORITY_DELETE_FIRST,
 )
 from mcm.api.timestamps import parse_rfc3339, rfc3339
-from mcm.controllers.machineset.membership import is_failed, is_terminating
+from mcm.controllers.replicas.membership import is_failed, is_terminating
 
 
 @final

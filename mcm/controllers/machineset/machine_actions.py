@@ -24,7 +24,7 @@ from mcm.client.errors import (
 from mcm.controllers.fanout import fan_out
 from mcm.controllers.machineset.machine_template import generated_name, new_machine
 from mcm.controllers.machineset.slow_start import slow_start
-from mcm.controllers.machineset.template_sync import NODE_TEMPLATE, sync_change
+from mcm.controllers.machineset.template_sync import sync_change
 from mcm.controllers.machineset.unconfirmed import UnconfirmedMachines
 from mcm.controllers.ownership import (
     adoption,
@@ -35,6 +35,7 @@ from mcm.controllers.ownership import (
     release,
 )
 from mcm.controllers.preconditions import for_this_object, for_this_version
+from mcm.controllers.replicas.in_place_fields import NODE_TEMPLATE
 from mcm.informers.store import Store
 from mcm.informers.writer import Writer
 

@@ -18,7 +18,7 @@ from mcm.api.names import (
     PRESERVE_NOW,
     PRESERVE_WHEN_FAILED,
 )
-from mcm.controllers.machineset.ranking import preserved_until
+from mcm.controllers.replicas.deletion_order import preserved_until
 
 _REQUESTS = frozenset({PRESERVE_NOW, PRESERVE_WHEN_FAILED, PRESERVE_AUTO})
 

@@ -21,7 +21,6 @@ from mcm.client.errors import KubeError, NotFound
 from mcm.clock import Clock
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.machineset.machine_actions import MachineActions
-from mcm.controllers.machineset.membership import is_failed
 from mcm.controllers.machineset.preservation import protected_until
 from mcm.controllers.machineset.scaling import ScalingPlan, plan
 from mcm.controllers.machineset.status import (
@@ -32,6 +31,7 @@ from mcm.controllers.machineset.status import (
     status_of,
 )
 from mcm.controllers.preconditions import for_this_version, with_finalizer, without_finalizer
+from mcm.controllers.replicas.membership import is_failed
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.store import Store
 from mcm.informers.writer import Writer

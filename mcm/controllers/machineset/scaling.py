@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, final
 
 from mcm.api.machine import Machine, MachineSet
-from mcm.api.names import (
-    ANNOTATION_PRIORITY,
-    ANNOTATION_REPLICA_CHANGE_BY_SCALER,
-    LABEL_FREEZE,
-    LABEL_SCALE_UP_DISABLED,
-    LABEL_VALUE_TRUE,
-    PRIORITY_DELETE_FIRST,
-)
-from mcm.api.timestamps import parse_rfc3339
-from mcm.controllers.machineset.membership import is_failed, is_pinned, is_terminating
-from mcm.controllers.machineset.ranking import deletion_order, marked_for_deletion_at
+from mcm.api.names import LABEL_FREEZE, LABEL_SCALE_UP_DISABLED, LABEL_VALUE_TRUE
+from mcm.controllers.replicas.deletion_order import chosen_by_autoscaler, deletion_order
+from mcm.controllers.replicas.membership import is_failed, is_pinned, is_terminating
 
 BURST: Final = 100
 """The most machines one pass creates, and the most it deletes."""
@@ -75,32 +67,6 @@ def _victims(
     failed = (m for m in candidates if is_failed(m) and m.metadata.name not in shields)
     doomed = (*chosen, *chosen_by_autoscaler(machine_set, candidates), *failed)
     return {machine.metadata.name: machine for machine in doomed}
-
-
-def chosen_by_autoscaler(machine_set: MachineSet, machines: Iterable[Machine]) -> Sequence[Machine]:
-    """Return the machines that the autoscaler marked for its last change of the replicas.
-
-    They go even if the set has no surplus: their pods were told to leave already.
-    """
-    changed_at = _replicas_changed_at(machine_set)
-    if changed_at is None:
-        return ()
-    return tuple(m for m in machines if _is_marked_for(m, changed_at))
-
-
-def _is_marked_for(machine: Machine, changed_at: datetime) -> bool:
-    if machine.metadata.annotations.get(ANNOTATION_PRIORITY) != PRIORITY_DELETE_FIRST:
-        return False
-    marked_at = marked_for_deletion_at(machine)
-    return marked_at is not None and marked_at <= changed_at
-
-
-def _replicas_changed_at(machine_set: MachineSet) -> datetime | None:
-    text = machine_set.metadata.annotations.get(ANNOTATION_REPLICA_CHANGE_BY_SCALER, "")
-    try:
-        return parse_rfc3339(text) if text else None
-    except ValueError:
-        return None
 
 
 def _why_withheld(machine_set: MachineSet) -> str:

@@ -31,8 +31,8 @@ from mcm.api.names import (
 from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of
 from mcm.api.timestamps import whole_seconds
-from mcm.controllers.machineset.membership import is_terminating
-from mcm.controllers.machineset.ranking import preserved_until
+from mcm.controllers.replicas.deletion_order import preserved_until
+from mcm.controllers.replicas.membership import is_terminating
 
 REASON_INVALID_SPEC: Final = "InvalidSpec"
 """Condition reason, ours: the object cannot be acted on; the message names field and remedy."""

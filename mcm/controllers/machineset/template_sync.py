@@ -1,37 +1,15 @@
-"""What of a template reaches what exists already: node template, configuration and class kind.
-
-All else in a template (class name, labels, …) takes a new machine. Two values are the same if they
-mean the same: absent and empty, ``10m`` and ``10m0s``.
-"""
+"""Bringing a machine up to its set's template, as far as that needs no new machine."""
 
 from __future__ import annotations
 
 import msgspec
 
-from mcm.api.codec import to_json_object
-from mcm.api.durations import parse_duration
-from mcm.api.machine import Machine, MachinePhase, MachineSpec, NodeTemplateSpec
+from mcm.api.machine import Machine, MachinePhase, MachineSpec
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
-from mcm.api.patches import merge_diff
 from mcm.controllers.machineset.machine_template import is_creation_timeout
-from mcm.controllers.machineset.membership import is_terminating
-
-_DURATIONS = {
-    "drainTimeout": "drain_timeout",
-    "healthTimeout": "health_timeout",
-    "creationTimeout": "creation_timeout",
-    "inPlaceUpdateTimeout": "in_place_update_timeout",
-    "machinePreserveTimeout": "machine_preserve_timeout",
-}
-_PLAIN = {
-    "disableHealthTimeout": "disable_health_timeout",
-    "maxEvictRetries": "max_evict_retries",
-    "nodeConditions": "node_conditions",
-}
-NODE_TEMPLATE = "nodeTemplate"
-IN_PLACE_FIELDS = frozenset({NODE_TEMPLATE, *_DURATIONS, *_PLAIN})
-"""The members of a machine spec, besides ``class.kind``, which change without a new machine."""
+from mcm.controllers.replicas.in_place_fields import configuration_change, node_template_change
+from mcm.controllers.replicas.membership import is_terminating
 
 
 def sync_change(machine: Machine, wanted: MachineSpec, *, raw_node_template: object) -> JSONObject:
@@ -70,57 +48,9 @@ def _what_syncs(spec: MachineSpec) -> tuple[object, ...]:
     )
 
 
-def configuration_change(had: MachineSpec, wanted: MachineSpec) -> JSONObject:
-    """Return the change of timeouts, eviction limit and node conditions."""
-    change: JSONObject = {}
-    for wire, field in _DURATIONS.items():
-        if not _same_duration(getattr(had, field), getattr(wanted, field)):
-            change[wire] = getattr(wanted, field)
-    for wire, field in _PLAIN.items():
-        if getattr(had, field) != getattr(wanted, field):
-            change[wire] = getattr(wanted, field)
-    return change
-
-
-def node_template_change(
-    had: NodeTemplateSpec | None,
-    wanted: NodeTemplateSpec | None,
-    *,
-    raw: object,
-    raw_before: object = None,
-) -> JSONObject:
-    """Return the change of the node template. Where it differs, it becomes ``raw``, the wanted one
-    as it was sent; ``raw_before`` is the present one, if more of it is known than its type."""
-    if _meaning(had) == _meaning(wanted):
-        return {}
-    if not isinstance(raw, dict):
-        return {NODE_TEMPLATE: None}
-    before = raw_before if isinstance(raw_before, dict) else to_json_object(had) if had else {}
-    return {NODE_TEMPLATE: merge_diff(before, raw)}
-
-
 def _with_override(machine: Machine, wanted: MachineSpec) -> MachineSpec:
     """Leave a machine the creation timeout that its annotation gave it."""
     override = machine.metadata.annotations.get(ANNOTATION_EFFECTIVE_CREATION_TIMEOUT)
     if override is None or not is_creation_timeout(override):
         return wanted
     return msgspec.structs.replace(wanted, creation_timeout=override)
-
-
-def _same_duration(one: str | None, other: str | None) -> bool:
-    if not one or not other or one == other:
-        return (one or None) == (other or None)
-    try:
-        return parse_duration(one) == parse_duration(other)
-    except ValueError:
-        return False
-
-
-def _meaning(template: NodeTemplateSpec | None) -> tuple[object, ...]:
-    metadata = template.metadata if template else None
-    spec = template.spec if template else None
-    return (
-        (metadata.labels or {}) if metadata else {},
-        (metadata.annotations or {}) if metadata else {},
-        (spec.taints or ()) if spec else (),
-    )

@@ -31,8 +31,8 @@ from mcm.controllers.deployment.scaling import asked_for
 from mcm.controllers.deployment.strategy import Decision
 from mcm.controllers.deployment.wanted_sets import wanted_sets
 from mcm.controllers.deployment.world import World
-from mcm.controllers.machineset.membership import is_available, is_terminating
 from mcm.controllers.machineset.scaling import plan as plan_machines
+from mcm.controllers.replicas.membership import is_available, is_terminating
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Number = int | str

@@ -16,7 +16,7 @@ from mcm.api.names import (
     PRESERVE_AUTO,
     PRESERVE_NOW,
 )
-from mcm.controllers.machineset.ranking import deletion_order, priority_of, rank_of
+from mcm.controllers.replicas.deletion_order import deletion_order, priority_of, rank_of
 from tests.unit.machineset.objects import NOW, ago, machine
 
 LATER = ago(-600)

@@ -7,17 +7,19 @@ pass and in every process, so a repeated scale-down never picks another machine 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from mcm.api.machine import Machine, MachinePhase
+from mcm.api.machine import Machine, MachinePhase, MachineSet
 from mcm.api.names import (
     ANNOTATION_MARKED_FOR_DELETION,
     ANNOTATION_PRESERVE,
     ANNOTATION_PRIORITY,
+    ANNOTATION_REPLICA_CHANGE_BY_SCALER,
     PRESERVE_AUTO,
     PRIORITY_DEFAULT,
+    PRIORITY_DELETE_FIRST,
 )
 from mcm.api.timestamps import parse_rfc3339
 
@@ -107,6 +109,32 @@ def marked_for_deletion_at(machine: Machine) -> datetime | None:
         return None
     try:
         return parse_rfc3339(text)
+    except ValueError:
+        return None
+
+
+def chosen_by_autoscaler(machine_set: MachineSet, machines: Iterable[Machine]) -> Sequence[Machine]:
+    """Return the machines that the autoscaler marked for its last change of the replicas.
+
+    They go even if the set has no surplus: their pods were told to leave already.
+    """
+    changed_at = _replicas_changed_at(machine_set)
+    if changed_at is None:
+        return ()
+    return tuple(m for m in machines if _is_marked_for(m, changed_at))
+
+
+def _is_marked_for(machine: Machine, changed_at: datetime) -> bool:
+    if machine.metadata.annotations.get(ANNOTATION_PRIORITY) != PRIORITY_DELETE_FIRST:
+        return False
+    marked_at = marked_for_deletion_at(machine)
+    return marked_at is not None and marked_at <= changed_at
+
+
+def _replicas_changed_at(machine_set: MachineSet) -> datetime | None:
+    text = machine_set.metadata.annotations.get(ANNOTATION_REPLICA_CHANGE_BY_SCALER, "")
+    try:
+        return parse_rfc3339(text) if text else None
     except ValueError:
         return None
 
