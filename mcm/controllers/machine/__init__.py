@@ -1,9 +1,8 @@
 """The machine controller: one VM and one Node for each Machine object, from claim to farewell.
 
-``reconciler`` sees which steps a machine is due for (``flow``) and has them done by ``acts``, the
-only modules that await. All that decides is pure and named for what it decides: ``creation``,
-``health``, ``failure_permit``, ``node_template``, ``bootstrap``, ``deletion``, ``operations``,
-``status``, ``backoff``. ``wakeups`` says which machine a change concerns, ``controller`` wires it.
+``flow`` says which steps a machine is due for, ``reconciler`` takes them. What a step decides and
+does lies in the folder named for what happens to the machine: ``creation``, ``deletion``,
+``health``, ``node``. ``wakeups`` says which machine a change concerns, ``controller`` wires it.
 
 Passes over one machine never overlap; those over different machines do, in no order. What a pass
 must not lose is written on the machine before what cannot be undone, so a pass may be cut short at

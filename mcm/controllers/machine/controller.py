@@ -16,16 +16,17 @@ from mcm.api.core import (
     Secret,
 )
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
+from mcm.controllers import indexes
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.machine import indexes, wakeups
+from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.backoff import Backoff
-from mcm.controllers.machine.failure_permit import FailurePermits
+from mcm.controllers.machine.health.failure_permit import FailurePermits, index_groups
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import Ports, Target
 from mcm.controllers.machine.reconciler import MachineReconciler
 from mcm.controllers.provider import DriverMetrics, Places, Provider
+from mcm.controllers.reachability.check import PROBE_NAME, ApiHealth, Probe
 from mcm.controllers.runtime import Controller
-from mcm.controllers.safety.api_health import PROBE_NAME, ApiHealth, Probe
 from mcm.informers import Change
 from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
 
@@ -73,6 +74,7 @@ def _ports(ctx: ControllerContext, queue: WorkQueue[str], health: ApiHealth) -> 
         metrics=MachineMetrics.of(ctx.registry),
     )
     indexes.index_machines(ports.machines)
+    index_groups(ports.machines)
     indexes.index_classes(ports.classes)
     return ports
 

@@ -10,24 +10,26 @@ import random as random_module
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
 from mcm.api.machine import MACHINES, Machine, MachineClass
 from mcm.clock import Clock
 from mcm.controllers.machine.backoff import Backoff
-from mcm.controllers.machine.bootstrap import Token
-from mcm.controllers.machine.failure_permit import FailurePermits
-from mcm.controllers.machine.limits import Limits, limits_of
+from mcm.controllers.machine.health.failure_permit import FailurePermits
 from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.settings import Limits, settings_of
 from mcm.controllers.provider import Credentials, Places, Provider, collect
+from mcm.controllers.reachability.check import Vision
 from mcm.controllers.runtime import Outcome
-from mcm.controllers.safety.api_health import Vision
 from mcm.controllers.seams import EventSink, ObjectReader, ObjectWriter
 from mcm.controllers.settings import ControllerSettings
 from mcm.drain import Attempts, PodClient
 from mcm.events import EventType
 from mcm.informers.store import Store
+
+if TYPE_CHECKING:
+    from mcm.controllers.machine.creation.bootstrap_token import Token
 
 
 class TargetClient(ObjectReader, PodClient, Protocol):
@@ -100,7 +102,7 @@ class Ports:
         return self.clock.now()
 
     def limits(self, machine: Machine) -> Limits:
-        return limits_of(machine, self.settings)
+        return settings_of(machine, self.settings)
 
     def class_of(self, machine: Machine) -> MachineClass | None:
         return self.classes.get(f"{machine.metadata.namespace}/{machine.spec.class_.name}")

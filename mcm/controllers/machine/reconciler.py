@@ -7,13 +7,13 @@ from typing import final
 from mcm.api.machine import Machine
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.api.validation import describe, validate_machine
-from mcm.controllers.machine import flow, operations, status
-from mcm.controllers.machine.acts.creating import create
-from mcm.controllers.machine.acts.tending import tend
-from mcm.controllers.machine.acts.terminating import Termination
-from mcm.controllers.machine.acts.writing import write_machine, write_status
+from mcm.controllers.machine import flow, last_operation, status
+from mcm.controllers.machine.creation.vm import create
+from mcm.controllers.machine.deletion.flow import Termination
 from mcm.controllers.machine.flow import Step
+from mcm.controllers.machine.health.check import tend
 from mcm.controllers.machine.ports import Ports, Progress
+from mcm.controllers.machine.writes import write_machine, write_status
 from mcm.controllers.preconditions import for_this_version, with_finalizer
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
@@ -72,7 +72,7 @@ class MachineReconciler:
         if not errors or flow.needs_creation(machine):
             return machine  # the creation says it itself
         last = machine.status.last_operation
-        done = operations.invalid(describe(errors), kind=last.type)
+        done = last_operation.invalid(describe(errors), kind=last.type)
         if last.description == done.description:
             return machine
         self._ports.tell(machine, EventType.WARNING, "Invalid", done.description)

@@ -13,7 +13,7 @@ from mcm.api.machine import CurrentStatus, LastOperation, Machine, MachinePhase,
 from mcm.api.meta import JSONObject
 from mcm.api.patches import merge_diff
 from mcm.api.timestamps import whole_seconds
-from mcm.controllers.machine.operations import marker_in
+from mcm.controllers.machine.last_operation import marker_in
 from mcm.controllers.preconditions import for_this_version
 
 REPETITION_WINDOW = timedelta(minutes=30)

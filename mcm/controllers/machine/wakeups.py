@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret
 from mcm.api.machine import Machine, MachineClass
-from mcm.controllers.machine.failure_permit import is_moving
-from mcm.controllers.machine.flow import needs_creation
-from mcm.controllers.machine.identity import is_managed, machine_keys_of
-from mcm.controllers.machine.indexes import (
+from mcm.controllers.indexes import (
     classes_using,
     machines_of_class,
     machines_on,
-    waiting_with,
 )
+from mcm.controllers.machine.flow import needs_creation
+from mcm.controllers.machine.health.failure_permit import is_moving, waiting_with
+from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
 from mcm.controllers.machine.ports import Drain
 from mcm.informers import Change, Store
 

@@ -10,7 +10,7 @@ from mcm.api.meta import split_key
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.client.errors import NotFound
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.machine.indexes import index_machines, machines_of_class
+from mcm.controllers.indexes import index_machines, machines_of_class
 from mcm.controllers.protection import protection_patch
 from mcm.controllers.runtime import DONE, Controller, Outcome
 from mcm.controllers.seams import ObjectWriter

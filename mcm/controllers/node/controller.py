@@ -12,7 +12,7 @@ from mcm.api.names import LABEL_NODE_MACHINE_NAME
 from mcm.client.errors import NotFound
 from mcm.clock import Clock
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.machine.indexes import index_machines, machines_on
+from mcm.controllers.indexes import index_machines, machines_on
 from mcm.controllers.node.management import decide
 from mcm.controllers.runtime import DONE, Controller, Outcome
 from mcm.controllers.seams import ObjectWriter

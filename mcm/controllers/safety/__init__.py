@@ -1,9 +1,8 @@
 """What keeps mistakes from becoming losses.
 
-``api_health`` tells whether the clusters are in sight; while they are not, machines are not given
-up. ``orphans`` collects VMs that no machine knows, each only after it was found unclaimed twice and
-the API server confirmed it. A class whose provider fails holds up no other class. Nothing here owns
-a task or a connection; every pass may be cancelled and repeated.
+``orphans`` collects VMs that no machine knows, each only after it was found unclaimed twice and the
+API server confirmed it. A class whose provider fails holds up no other class. Nothing here owns a
+task or a connection; every pass may be cancelled and repeated.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from mcm.api.meta import split_key
 from mcm.api.names import SECRET_FINALIZER
 from mcm.client.errors import NotFound
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.machine.indexes import classes_using, index_classes
+from mcm.controllers.indexes import classes_using, index_classes
 from mcm.controllers.protection import protection_patch
 from mcm.controllers.provider import secret_keys_of
 from mcm.controllers.runtime import DONE, Controller, Outcome

@@ -18,7 +18,7 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import ObjectMeta, OwnerReference
 from mcm.api.names import MACHINE_FINALIZER
-from mcm.controllers.machine.limits import Limits
+from mcm.controllers.machine.settings import Limits
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = Limits(

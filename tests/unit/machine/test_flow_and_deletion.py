@@ -5,16 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.machine import LastOperation, Machine, MachinePhase
-from mcm.controllers.machine import operations
+from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.deletion import (
-    DeletionStep,
+from mcm.controllers.machine.deletion.provider_answers import (
     on_vm_deletion_error,
     on_vm_status_error,
-    step_of,
 )
+from mcm.controllers.machine.deletion.steps import DeletionStep, step_of
 from mcm.controllers.machine.flow import Step, needs_creation, steps_of
-from mcm.controllers.machine.operations import Marker, marker_in
+from mcm.controllers.machine.last_operation import Marker, marker_in
 from mcm.driver import Code, DriverError
 from tests.unit.machine.objects import BORN, machine
 
@@ -70,37 +69,37 @@ def described(text: str, phase: str = TERMINATING) -> Machine:
 
 
 WRITTEN = [
-    (operations.terminating(Marker.FIND_NODE), DeletionStep.FIND_NODE),
-    (operations.vm_status_retry(), DeletionStep.FIND_NODE),
-    (operations.vm_status_failed("e", decoded=True), DeletionStep.FIND_NODE),
-    (operations.vm_status_failed("e", decoded=False), DeletionStep.FIND_NODE),
-    (operations.terminating(Marker.DRAIN), DeletionStep.DRAIN),
-    (operations.vm_not_found_before_drain(), DeletionStep.DRAIN),
-    (operations.vm_uninitialized_before_drain(), DeletionStep.DRAIN),
-    (operations.vm_status_unknowable("r"), DeletionStep.DRAIN),
-    (operations.drain_failed("e"), DeletionStep.DRAIN),
-    (operations.node_conditions_failed("e"), DeletionStep.DRAIN),
-    (operations.force_drained(), DeletionStep.DETACH_VOLUMES),
-    (operations.drain_failed_but_forced("e"), DeletionStep.DETACH_VOLUMES),
-    (operations.detach_failed("e"), DeletionStep.DETACH_VOLUMES),
-    (operations.no_target_cluster(), DeletionStep.DELETE_VM),
-    (operations.drain_skipped(), DeletionStep.DELETE_VM),
-    (operations.drained(), DeletionStep.DELETE_VM),
-    (operations.detach_skipped("e"), DeletionStep.DELETE_VM),
-    (operations.volumes_detached("n"), DeletionStep.DELETE_VM),
-    (operations.no_live_attachments("n"), DeletionStep.DELETE_VM),
-    (operations.vm_deletion_retry("e"), DeletionStep.DELETE_VM),
-    (operations.vm_deletion_aborted("e"), DeletionStep.DELETE_VM),
-    (operations.vm_deletion_undecodable("e"), DeletionStep.DELETE_VM),
-    (operations.vm_deletion_blocked("r"), DeletionStep.DELETE_VM),
-    (operations.vm_deleted(), DeletionStep.DELETE_NODE),
-    (operations.vm_gone(), DeletionStep.DELETE_NODE),
-    (operations.vm_never_created("r"), DeletionStep.DELETE_NODE),
-    (operations.node_finalizer_failed("n", "e"), DeletionStep.DELETE_NODE),
-    (operations.node_deletion_failed("n", "e"), DeletionStep.DELETE_NODE),
-    (operations.no_node_label("m"), DeletionStep.REMOVE_FINALIZER),
-    (operations.no_node_object("n"), DeletionStep.REMOVE_FINALIZER),
-    (operations.node_deleted("n"), DeletionStep.REMOVE_FINALIZER),
+    (last_operation.terminating(Marker.FIND_NODE), DeletionStep.FIND_NODE),
+    (last_operation.vm_status_retry(), DeletionStep.FIND_NODE),
+    (last_operation.vm_status_failed("e", decoded=True), DeletionStep.FIND_NODE),
+    (last_operation.vm_status_failed("e", decoded=False), DeletionStep.FIND_NODE),
+    (last_operation.terminating(Marker.DRAIN), DeletionStep.DRAIN),
+    (last_operation.vm_not_found_before_drain(), DeletionStep.DRAIN),
+    (last_operation.vm_uninitialized_before_drain(), DeletionStep.DRAIN),
+    (last_operation.vm_status_unknowable("r"), DeletionStep.DRAIN),
+    (last_operation.drain_failed("e"), DeletionStep.DRAIN),
+    (last_operation.node_conditions_failed("e"), DeletionStep.DRAIN),
+    (last_operation.force_drained(), DeletionStep.DETACH_VOLUMES),
+    (last_operation.drain_failed_but_forced("e"), DeletionStep.DETACH_VOLUMES),
+    (last_operation.detach_failed("e"), DeletionStep.DETACH_VOLUMES),
+    (last_operation.no_target_cluster(), DeletionStep.DELETE_VM),
+    (last_operation.drain_skipped(), DeletionStep.DELETE_VM),
+    (last_operation.drained(), DeletionStep.DELETE_VM),
+    (last_operation.detach_skipped("e"), DeletionStep.DELETE_VM),
+    (last_operation.volumes_detached("n"), DeletionStep.DELETE_VM),
+    (last_operation.no_live_attachments("n"), DeletionStep.DELETE_VM),
+    (last_operation.vm_deletion_retry("e"), DeletionStep.DELETE_VM),
+    (last_operation.vm_deletion_aborted("e"), DeletionStep.DELETE_VM),
+    (last_operation.vm_deletion_undecodable("e"), DeletionStep.DELETE_VM),
+    (last_operation.vm_deletion_blocked("r"), DeletionStep.DELETE_VM),
+    (last_operation.vm_deleted(), DeletionStep.DELETE_NODE),
+    (last_operation.vm_gone(), DeletionStep.DELETE_NODE),
+    (last_operation.vm_never_created("r"), DeletionStep.DELETE_NODE),
+    (last_operation.node_finalizer_failed("n", "e"), DeletionStep.DELETE_NODE),
+    (last_operation.node_deletion_failed("n", "e"), DeletionStep.DELETE_NODE),
+    (last_operation.no_node_label("m"), DeletionStep.REMOVE_FINALIZER),
+    (last_operation.no_node_object("n"), DeletionStep.REMOVE_FINALIZER),
+    (last_operation.node_deleted("n"), DeletionStep.REMOVE_FINALIZER),
 ]
 
 
@@ -142,7 +141,9 @@ def test_a_deletion_is_taken_over_wherever_the_go_original_left_it(
 
 
 def test_a_provider_text_that_quotes_another_marker_misleads_nobody() -> None:
-    quoted = operations.vm_deletion_retry("said: Initiate node drain, Delete Volume Attachments")
+    quoted = last_operation.vm_deletion_retry(
+        "said: Initiate node drain, Delete Volume Attachments"
+    )
     assert marker_in(quoted.description) is Marker.DELETE_VM
 
 
@@ -151,65 +152,67 @@ def test_outside_the_phase_a_deletion_begins_whatever_the_text_says() -> None:
 
 
 EXACT = {
-    operations.vm_deletion_retry("E"): (
+    last_operation.vm_deletion_retry("E"): (
         "VM deletion failed due to - E. However, will re-try in the next resync. "
         "Initiate VM deletion"
     ),
-    operations.vm_deletion_aborted("E"): (
+    last_operation.vm_deletion_aborted("E"): (
         "VM deletion failed due to - E. Aborting operation. Initiate VM deletion"
     ),
-    operations.vm_deletion_undecodable("E"): (
+    last_operation.vm_deletion_undecodable("E"): (
         "Error occurred while decoding machine error: E. Initiate VM deletion"
     ),
-    operations.vm_gone(): ("VM not found. Continuing deletion flow. Initiate node object deletion"),
-    operations.no_target_cluster(): (
+    last_operation.vm_gone(): (
+        "VM not found. Continuing deletion flow. Initiate node object deletion"
+    ),
+    last_operation.no_target_cluster(): (
         "Running without target cluster, skipping node drain and volume attachment deletion. "
         "Initiate VM deletion"
     ),
-    operations.vm_status_retry(): (
+    last_operation.vm_status_retry(): (
         "Error occurred with decoding machine error status while getting VM status, aborting with "
         "retry. Set machine status to termination. Now, getting VM Status"
     ),
-    operations.vm_status_failed("E", decoded=True): (
+    last_operation.vm_status_failed("E", decoded=True): (
         "Error occurred with decoding machine error status while getting VM status, aborting "
         "without retry. machine code: E Set machine status to termination. Now, getting VM Status"
     ),
-    operations.drain_skipped(): (
+    last_operation.drain_skipped(): (
         "Skipping drain as nodeName is not a valid one for machine. Initiate VM deletion"
     ),
-    operations.drain_failed("E"): (
+    last_operation.drain_failed("E"): (
         "Drain failed due to - E. Will retry in next sync. Initiate node drain"
     ),
-    operations.drain_failed_but_forced("E"): (
+    last_operation.drain_failed_but_forced("E"): (
         "Drain failed due to - E. However, since it's a force deletion shall continue deletion of "
         "VM. Delete Volume Attachments"
     ),
-    operations.detach_skipped("E"): (
+    last_operation.detach_skipped("E"): (
         "Skipping deleteNodeVolAttachments due to - E. Moving to VM Deletion. Initiate VM deletion"
     ),
-    operations.volumes_detached("N"): (
+    last_operation.volumes_detached("N"): (
         "Node Volumes for node: N are already detached. Moving to VM Deletion. Initiate VM deletion"
     ),
-    operations.no_live_attachments("N"): (
+    last_operation.no_live_attachments("N"): (
         "No Live VolumeAttachments for node: N. Moving to VM Deletion. Initiate VM deletion"
     ),
-    operations.no_node_label("M"): (
+    last_operation.no_node_label("M"): (
         'Label "node" not present on machine "M", continuing deletion flow. '
         "Initiate machine object finalizer removal"
     ),
-    operations.no_node_object("N"): (
+    last_operation.no_node_object("N"): (
         'No node object found for "N", continuing deletion flow. '
         "Initiate machine object finalizer removal"
     ),
-    operations.node_finalizer_failed("N", "E"): (
+    last_operation.node_finalizer_failed("N", "E"): (
         'Removal of finalizers from Node Object "N" failed due to error: E, Retrying. '
         "Initiate node object deletion"
     ),
-    operations.node_deletion_failed("N", "E"): (
+    last_operation.node_deletion_failed("N", "E"): (
         'Deletion of Node Object "N" failed due to error: E. Initiate node object deletion'
     ),
-    operations.creation_failed("E", Code.INTERNAL): "Cloud provider message - E",
-    operations.initialization_failed("E", Code.INTERNAL): (
+    last_operation.creation_failed("E", Code.INTERNAL): "Cloud provider message - E",
+    last_operation.initialization_failed("E", Code.INTERNAL): (
         "Provider error: E. Initialize VM Instance"
     ),
 }
@@ -224,10 +227,10 @@ def test_texts_are_the_go_originals_byte_for_byte(operation: LastOperation, text
     ("code", "text", "pace"),
     [
         (Code.UNIMPLEMENTED, "Initiate node drain", None),
-        (Code.NOT_FOUND, operations.vm_not_found_before_drain().description, None),
-        (Code.UNINITIALIZED, operations.vm_uninitialized_before_drain().description, None),
-        (Code.UNAVAILABLE, operations.vm_status_retry().description, Pace.TRANSIENT),
-        (Code.ABORTED, operations.vm_status_retry().description, Pace.TRANSIENT),
+        (Code.NOT_FOUND, last_operation.vm_not_found_before_drain().description, None),
+        (Code.UNINITIALIZED, last_operation.vm_uninitialized_before_drain().description, None),
+        (Code.UNAVAILABLE, last_operation.vm_status_retry().description, Pace.TRANSIENT),
+        (Code.ABORTED, last_operation.vm_status_retry().description, Pace.TRANSIENT),
         (Code.INTERNAL, None, Pace.LASTING),
         (None, None, Pace.LASTING),
     ],
@@ -246,12 +249,16 @@ def test_the_vms_status_decides_how_a_deletion_finds_its_node(
 @pytest.mark.parametrize(
     ("code", "description", "pace"),
     [
-        (Code.NOT_FOUND, operations.vm_gone().description, None),
-        (Code.UNKNOWN, operations.vm_deletion_retry("T").description, Pace.TRANSIENT),
-        (Code.DEADLINE_EXCEEDED, operations.vm_deletion_retry("T").description, Pace.TRANSIENT),
-        (Code.PERMISSION_DENIED, operations.vm_deletion_aborted("T").description, Pace.LASTING),
-        (Code.RESOURCE_EXHAUSTED, operations.vm_deletion_aborted("T").description, Pace.LASTING),
-        (None, operations.vm_deletion_undecodable("T").description, Pace.LASTING),
+        (Code.NOT_FOUND, last_operation.vm_gone().description, None),
+        (Code.UNKNOWN, last_operation.vm_deletion_retry("T").description, Pace.TRANSIENT),
+        (Code.DEADLINE_EXCEEDED, last_operation.vm_deletion_retry("T").description, Pace.TRANSIENT),
+        (Code.PERMISSION_DENIED, last_operation.vm_deletion_aborted("T").description, Pace.LASTING),
+        (
+            Code.RESOURCE_EXHAUSTED,
+            last_operation.vm_deletion_aborted("T").description,
+            Pace.LASTING,
+        ),
+        (None, last_operation.vm_deletion_undecodable("T").description, Pace.LASTING),
     ],
 )
 def test_a_failed_vm_deletion_says_so_and_is_tried_again(

@@ -4,7 +4,7 @@ import base64
 
 from mcm.api.core import NODES, SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
-from mcm.controllers.machine import operations
+from mcm.controllers.machine import last_operation
 from tests.unit.machine.bench import NAMESPACE, bench, on_bench
 
 
@@ -104,7 +104,7 @@ async def test_a_machine_is_deleted_in_five_writes_without_waiting_for_anything(
             "Initiate node drain",
             "Drain successful. Initiate VM deletion",
             "VM deletion was successful. Initiate node object deletion",
-            operations.node_deleted("node-m").description,
+            last_operation.node_deleted("node-m").description,
         ]
         assert len(b.written("machines", "m")) == 5
         assert not b.driver.vms

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mcm.api.core import NodeAddress
 from mcm.api.machine import LastOperation, Machine, MachinePhase, MachineStatus
-from mcm.controllers.machine import operations, status
-from mcm.controllers.machine.operations import Marker
+from mcm.controllers.machine import last_operation, status
+from mcm.controllers.machine.last_operation import Marker
 from mcm.driver import Code
 from tests.unit.machine.objects import BORN, NOT_READY, READY, after, machine
 
@@ -31,7 +31,7 @@ def merged(target: object, patch: object) -> object:
 
 
 def test_a_write_says_only_what_changes_and_to_whom() -> None:
-    before = machine(phase="Pending", operation=operations.creating(), conditions=(READY,))
+    before = machine(phase="Pending", operation=last_operation.creating(), conditions=(READY,))
     wanted = status.with_phase(before.status, MachinePhase.RUNNING, NOW)
     assert status.patch_of(before, wanted) == {
         "metadata": {"uid": "uid-m", "resourceVersion": "7"},
@@ -45,15 +45,15 @@ def test_no_change_is_no_write() -> None:
 
 
 def test_times_are_whole_seconds_so_that_they_equal_themselves_read_back() -> None:
-    wanted = status.with_operation(machine().status, operations.creating(), NOW)
+    wanted = status.with_operation(machine().status, last_operation.creating(), NOW)
     assert wanted.last_operation.last_update_time == NOW.replace(microsecond=0)
     read = msgspec.json.decode(msgspec.json.encode(wanted), type=MachineStatus)
     assert read == wanted
 
 
 def test_an_error_code_does_not_outlive_its_error() -> None:
-    failed = machine(operation=operations.creation_failed("e", Code.INTERNAL))
-    wanted = status.with_operation(failed.status, operations.creating(), NOW)
+    failed = machine(operation=last_operation.creation_failed("e", Code.INTERNAL))
+    wanted = status.with_operation(failed.status, last_operation.creating(), NOW)
     patch = status.patch_of(failed, wanted)
     assert patch is not None
     changes = patch["status"]
@@ -119,19 +119,19 @@ def said(operation: LastOperation, minutes: float = 0, **more: str) -> MachineSt
 def test_what_differs_in_numbers_only_is_a_repetition(
     before: str, now: str, *, expected: bool
 ) -> None:
-    old = said(operations.vm_deletion_retry(before))
-    new = said(operations.vm_deletion_retry(now), 5)
+    old = said(last_operation.vm_deletion_retry(before))
+    new = said(last_operation.vm_deletion_retry(now), 5)
     assert status.is_repetition(old, new) is expected
 
 
 def test_what_was_said_half_an_hour_ago_is_said_again() -> None:
-    old, again = said(operations.drain_failed("e")), operations.drain_failed("e")
+    old, again = said(last_operation.drain_failed("e")), last_operation.drain_failed("e")
     assert status.is_repetition(old, said(again, 29.9))
     assert not status.is_repetition(old, said(again, 30))
 
 
 def test_without_a_time_nothing_is_a_repetition() -> None:
-    assert not status.is_repetition(MachineStatus(), said(operations.creating()))
+    assert not status.is_repetition(MachineStatus(), said(last_operation.creating()))
 
 
 LONG = "x" * 900
@@ -140,13 +140,13 @@ LONG = "x" * 900
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (operations.drain_failed(LONG), operations.drain_failed_but_forced(LONG)),
-        (operations.vm_deletion_retry(LONG), operations.vm_deletion_aborted(LONG)),
+        (last_operation.drain_failed(LONG), last_operation.drain_failed_but_forced(LONG)),
+        (last_operation.vm_deletion_retry(LONG), last_operation.vm_deletion_aborted(LONG)),
         (
-            operations.creation_failed(LONG, Code.INTERNAL),
-            operations.creation_failed(LONG, Code.ABORTED),
+            last_operation.creation_failed(LONG, Code.INTERNAL),
+            last_operation.creation_failed(LONG, Code.ABORTED),
         ),
-        (operations.terminating(Marker.DRAIN), operations.terminating(Marker.DELETE_VM)),
+        (last_operation.terminating(Marker.DRAIN), last_operation.terminating(Marker.DELETE_VM)),
     ],
 )
 def test_marker_state_and_code_are_never_swallowed_however_long_the_text(
@@ -156,10 +156,13 @@ def test_marker_state_and_code_are_never_swallowed_however_long_the_text(
 
 
 def test_phase_and_known_state_are_never_swallowed() -> None:
-    old = said(operations.creation_failed("e", Code.INTERNAL), phase="CrashLoopBackOff")
-    failed = said(operations.creation_failed("e", Code.INTERNAL), 1, phase="Failed")
+    old = said(last_operation.creation_failed("e", Code.INTERNAL), phase="CrashLoopBackOff")
+    failed = said(last_operation.creation_failed("e", Code.INTERNAL), 1, phase="Failed")
     known = said(
-        operations.creation_failed("e", Code.INTERNAL), 1, phase="CrashLoopBackOff", known_state="s"
+        last_operation.creation_failed("e", Code.INTERNAL),
+        1,
+        phase="CrashLoopBackOff",
+        known_state="s",
     )
     assert not status.is_repetition(old, failed)
     assert not status.is_repetition(old, known)

@@ -9,7 +9,9 @@ import pytest
 from mcm.api.core import Node, Pod, PodSpec, Secret
 from mcm.api.machine import Machine, MachineClass, MachineClassNodeTemplate
 from mcm.api.meta import ObjectMeta
-from mcm.controllers.machine import indexes, wakeups
+from mcm.controllers import indexes
+from mcm.controllers.machine import wakeups
+from mcm.controllers.machine.health.failure_permit import index_groups
 from mcm.controllers.machine.ports import Drain
 from mcm.drain import Attempts
 from mcm.informers import Change, Store
@@ -20,6 +22,7 @@ from tests.unit.machine.objects import BORN, NOT_READY, READY, class_, machine, 
 def machines(*objects: Machine) -> Store[Machine]:
     store: Store[Machine] = Store()
     indexes.index_machines(store)
+    index_groups(store)
     for obj in objects:
         store.put(obj)
     return store

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from mcm.api.core import Node, NodeCondition, Taint
 from mcm.api.machine import LastOperation, Machine, MachinePhase
-from mcm.controllers.machine import health
-from mcm.controllers.machine.health import Verdict, conditions_differ, is_healthy
-from mcm.controllers.safety.api_health import Vision
+from mcm.controllers.machine.health import decision
+from mcm.controllers.machine.health.conditions import conditions_differ, is_healthy
+from mcm.controllers.machine.health.decision import Verdict
+from mcm.controllers.reachability.check import Vision
 from tests.unit.machine.objects import (
     BORN,
     LIMITS,
@@ -38,7 +39,7 @@ def judge(
     may_fail: bool = True,
     vision: Vision = CLEAR,
 ) -> Verdict:
-    return health.judge(subject, seen, LIMITS, now, may_fail=lambda: may_fail, vision=vision)
+    return decision.judge(subject, seen, LIMITS, now, may_fail=lambda: may_fail, vision=vision)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from typing import final
 from mcm.api.core import Node
 from mcm.api.machine import LastOperation, Machine, MachinePhase, MachineStatus
 from mcm.api.names import LABEL_NODE_MACHINE_NAME
-from mcm.controllers.machine import operations, status
+from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.limits import Limits
+from mcm.controllers.machine.creation.deadline import is_late
+from mcm.controllers.machine.settings import Limits
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
 
@@ -49,21 +50,12 @@ class Failure:
     code: Code
 
 
-def is_late(machine: Machine, limits: Limits, now: datetime) -> bool:
-    """Tell whether the time to create and join is over."""
-    return now > join_deadline(machine, limits, now)
-
-
-def join_deadline(machine: Machine, limits: Limits, now: datetime) -> datetime:
-    return (machine.metadata.creation_timestamp or now) + limits.creation
-
-
 def on_creation_error(
     machine: Machine, error: DriverError | None, text: str, limits: Limits, now: datetime
 ) -> Failure:
     """Judge a failed CreateMachine or GetMachineStatus. ``error`` None: only its text is known."""
     code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, operations.creation_failed(text, code), limits, now)
+    failed = _failed(machine, last_operation.creation_failed(text, code), limits, now)
     pace = pace_of(error)
     return Failure(_with_known_state(failed, error, keep=pace is not Pace.LASTING), pace, code)
 
@@ -72,19 +64,19 @@ def on_initialization_error(
     machine: Machine, error: DriverError | None, text: str, limits: Limits, now: datetime
 ) -> Failure:
     code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, operations.initialization_failed(text, code), limits, now)
+    failed = _failed(machine, last_operation.initialization_failed(text, code), limits, now)
     pace = Pace.LASTING if error is None else Pace.TRANSIENT
     return Failure(_with_known_state(failed, error, keep=True), pace, code)
 
 
 def on_blocked(machine: Machine, reason: str, limits: Limits, now: datetime) -> MachineStatus:
     """Say what must be mended before there is anything to ask the provider for."""
-    return _failed(machine, operations.creation_blocked(reason), limits, now)
+    return _failed(machine, last_operation.creation_blocked(reason), limits, now)
 
 
 def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
     """The VM would register as a Node that is there already, and another machine's."""
-    done = status.with_operation(machine.status, operations.stale_node(), now)
+    done = status.with_operation(machine.status, last_operation.stale_node(), now)
     return status.with_phase(done, MachinePhase.FAILED, now)
 
 

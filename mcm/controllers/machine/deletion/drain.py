@@ -12,11 +12,12 @@ from mcm.api.machine import LastOperation, Machine
 from mcm.api.names import LABEL_FORCE_DELETION
 from mcm.client.client import PatchType
 from mcm.client.errors import Conflict, KubeError, NotFound
-from mcm.controllers.machine import health, operations, status
-from mcm.controllers.machine.acts.writing import write_failure, write_status
+from mcm.controllers.indexes import pods_on
+from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.indexes import pods_on
+from mcm.controllers.machine.health.conditions import is_healthy
 from mcm.controllers.machine.ports import Drain, Ports, Target
+from mcm.controllers.machine.writes import write_failure, write_status
 from mcm.controllers.runtime import Outcome
 from mcm.drain import (
     Attempt,
@@ -45,7 +46,7 @@ _NAMED = 3
 async def drain(ports: Ports, target: Target, machine: Machine) -> Machine | Outcome:
     """Do one pass; return the machine with the next step's marker, or when to look again."""
     if not machine.node_name:
-        skipped = status.with_operation(machine.status, operations.drain_skipped(), ports.now())
+        skipped = status.with_operation(machine.status, last_operation.drain_skipped(), ports.now())
         return await write_status(ports, machine, skipped)
     work = _Pass(ports, target, machine)
     if (again := await work.mark_node()) is not None:
@@ -103,19 +104,19 @@ class _Pass:
             raise
         except KubeError as error:
             if not self.mode.forced:
-                return await self._not_marked(operations.node_conditions_failed(str(error)))
+                return await self._not_marked(last_operation.node_conditions_failed(str(error)))
         try:
             await self._cordon(self._node)
         except Conflict:
             raise
         except KubeError as error:
             if not self.mode.forced:
-                return await self._not_marked(operations.drain_failed(str(error)))
+                return await self._not_marked(last_operation.drain_failed(str(error)))
         return None
 
     async def _say_terminating(self, node: Node) -> None:
         conditions = node.status.conditions
-        healthy = health.is_healthy(conditions, self._limits.node_conditions)
+        healthy = is_healthy(conditions, self._limits.node_conditions)
         patch = terminating_patch(node, self._ports.now(), unhealthy=not healthy)
         if patch is None:
             return
@@ -157,9 +158,9 @@ class _Pass:
         attempts = Attempts(ports.random)
         refusals = await self._execute(plan(self._snapshot(attempts)), attempts)
         if refusals:
-            done = operations.drain_failed_but_forced(_listed([str(r) for r in refusals]))
+            done = last_operation.drain_failed_but_forced(_listed([str(r) for r in refusals]))
         else:
-            done = operations.force_drained()
+            done = last_operation.force_drained()
         note = f"Pods are deleted by force: {self.mode.force.value}"
         ports.tell(machine, EventType.WARNING, "ForceDrained", note)
         return await self._done(done)
@@ -178,7 +179,7 @@ class _Pass:
             snapshot = self._snapshot(record.attempts)
             step = plan(snapshot)
         if step.finished:
-            return await self._done(operations.drained())
+            return await self._done(last_operation.drained())
         await self._show_trouble(record, snapshot)
         return Outcome(after=step.look_again, reason="draining")
 
@@ -236,7 +237,7 @@ class _Pass:
         for note in (*trouble.lasting, *trouble.patient):
             ports.tell(machine, EventType.WARNING, "DrainBlocked", note)
         if trouble.lasting:
-            failure = operations.drain_failed(_listed(trouble.lasting))
+            failure = last_operation.drain_failed(_listed(trouble.lasting))
             await write_failure(
                 ports, machine, status.with_operation(machine.status, failure, ports.now())
             )

@@ -31,7 +31,7 @@ class Limits:
     node_conditions: frozenset[str]
 
 
-def limits_of(machine: Machine, settings: ControllerSettings) -> Limits:
+def settings_of(machine: Machine, settings: ControllerSettings) -> Limits:
     """Resolve the limits of ``machine``. What cannot be read counts as not given."""
     spec = machine.spec
     drain = _first((spec.drain_timeout,), settings.drain_timeout)

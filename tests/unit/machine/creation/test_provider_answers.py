@@ -6,9 +6,9 @@ import pytest
 
 from mcm.api.core import Node
 from mcm.api.machine import MachinePhase
-from mcm.controllers.machine import creation
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.creation import Existence, existence, is_stale
+from mcm.controllers.machine.creation import provider_answers
+from mcm.controllers.machine.creation.provider_answers import Existence, existence, is_stale
 from mcm.driver import Code, DriverError
 from tests.unit.machine.objects import LIMITS, after, machine, node
 
@@ -55,7 +55,7 @@ def test_a_creation_error_shows_its_code_and_decides_the_retry(
     code: Code | None, pace: Pace, *, keeps_state: bool
 ) -> None:
     error = DriverError(code, "why") if code is not None else None
-    failure = creation.on_creation_error(
+    failure = provider_answers.on_creation_error(
         machine(known_state="half way"), error, "TEXT", LIMITS, EARLY
     )
     done = failure.status.last_operation
@@ -78,28 +78,28 @@ def test_an_error_within_the_creation_timeout_is_a_crash_loop_and_later_a_failur
     now: datetime, phase: MachinePhase
 ) -> None:
     error = DriverError(Code.INTERNAL, "")
-    failure = creation.on_creation_error(machine(), error, "", LIMITS, now)
+    failure = provider_answers.on_creation_error(machine(), error, "", LIMITS, now)
     assert failure.status.current_status.phase == phase
-    assert creation.on_blocked(machine(), "r", LIMITS, now).current_status.phase == phase
-    again = creation.on_initialization_error(machine(), error, "", LIMITS, now)
+    assert provider_answers.on_blocked(machine(), "r", LIMITS, now).current_status.phase == phase
+    again = provider_answers.on_initialization_error(machine(), error, "", LIMITS, now)
     assert again.status.current_status.phase == phase
 
 
 def test_what_the_provider_wants_remembered_is_remembered() -> None:
     error = DriverError(Code.INTERNAL, "", last_known_state="disk made")
-    failure = creation.on_creation_error(machine(), error, "", LIMITS, EARLY)
+    failure = provider_answers.on_creation_error(machine(), error, "", LIMITS, EARLY)
     assert failure.status.last_known_state == "disk made"
 
 
 def test_an_error_keeps_the_end_of_a_preservation() -> None:
     kept = machine(preserved=LATE)
-    failure = creation.on_creation_error(kept, None, "", LIMITS, EARLY)
+    failure = provider_answers.on_creation_error(kept, None, "", LIMITS, EARLY)
     assert failure.status.current_status.preserve_expiry_time == LATE
 
 
 def test_a_failed_initialisation_has_its_own_text() -> None:
     error = DriverError(Code.NOT_FOUND, "")
-    failure = creation.on_initialization_error(machine(), error, "T", LIMITS, EARLY)
+    failure = provider_answers.on_initialization_error(machine(), error, "T", LIMITS, EARLY)
     assert failure.status.last_operation.description == "Provider error: T. Initialize VM Instance"
     assert failure.status.last_operation.error_code == "NotFound"
     assert failure.pace is Pace.TRANSIENT
@@ -123,6 +123,6 @@ def test_a_node_is_stale_if_it_cannot_be_the_new_vms(found: Node | None, *, expe
 
 
 def test_a_stale_node_fails_the_machine() -> None:
-    status = creation.on_stale_node(machine(), EARLY)
+    status = provider_answers.on_stale_node(machine(), EARLY)
     assert status.last_operation.description == "VM using old node obj"
     assert status.current_status.phase == MachinePhase.FAILED

@@ -20,12 +20,15 @@ from mcm.api.machine import Machine, MachineClass, MachinePhase, MachineStatus
 from mcm.api.names import KIND_MACHINE_CLASS, MACHINE_FINALIZER
 from mcm.api.validation import describe, validate_machine, validate_machine_class
 from mcm.client.errors import KubeError
-from mcm.controllers.machine import creation, flow, identity, operations, status
-from mcm.controllers.machine.acts.joining import user_data_for
-from mcm.controllers.machine.acts.writing import write_failure, write_machine, write_status
+from mcm.controllers.machine import flow, last_operation, status
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.creation import Existence, Failure
+from mcm.controllers.machine.creation import provider_answers
+from mcm.controllers.machine.creation.deadline import is_late, join_deadline
+from mcm.controllers.machine.creation.identity import identity_patch
+from mcm.controllers.machine.creation.provider_answers import Existence, Failure
+from mcm.controllers.machine.creation.user_data import user_data_for
 from mcm.controllers.machine.ports import Ports, Progress
+from mcm.controllers.machine.writes import write_failure, write_machine, write_status
 from mcm.controllers.provider import Credentials, ProviderFailed, Purpose
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.driver.codes import Code
@@ -120,7 +123,7 @@ def _order(ports: Ports, machine: Machine) -> _Order | str:
 
 async def _blocked(ports: Ports, machine: Machine, reason: str) -> Progress:
     now, limits = ports.now(), ports.limits(machine)
-    wanted = creation.on_blocked(machine, reason, limits, now)
+    wanted = provider_answers.on_blocked(machine, reason, limits, now)
     if status.is_repetition(machine.status, wanted):
         return Progress(machine, _at_deadline(ports, machine, now))
     ports.tell(machine, EventType.WARNING, "CreationBlocked", reason)
@@ -131,7 +134,7 @@ async def _blocked(ports: Ports, machine: Machine, reason: str) -> Progress:
 async def _waiting(ports: Ports, machine: Machine, wait: float) -> Progress:
     """Leave the provider alone, but do not miss the moment when the machine is too late."""
     now = ports.now()
-    late = creation.is_late(machine, ports.limits(machine), now)
+    late = is_late(machine, ports.limits(machine), now)
     if late and machine.phase == MachinePhase.CRASH_LOOP_BACK_OFF:
         failed = status.with_phase(machine.status, MachinePhase.FAILED, now)
         ports.tell(machine, EventType.WARNING, "Failed", "It could not be created in time")
@@ -144,7 +147,7 @@ async def _waiting(ports: Ports, machine: Machine, wait: float) -> Progress:
 
 def _at_deadline(ports: Ports, machine: Machine, now: datetime) -> Outcome:
     """Look again just when the time to join is over; DONE if it is."""
-    left = (creation.join_deadline(machine, ports.limits(machine), now) - now).total_seconds()
+    left = (join_deadline(machine, ports.limits(machine), now) - now).total_seconds()
     return Outcome(after=left + 0.001, reason="creation timeout") if left >= 0 else DONE
 
 
@@ -173,7 +176,7 @@ async def _find(ports: Ports, order: _Order) -> _Vm | None:
 
 def _unfound(ports: Ports, machine: Machine, failure: ProviderFailed) -> _Vm | None:
     recorded = machine.spec.provider_id
-    match creation.existence(failure.error, recorded=bool(recorded)):
+    match provider_answers.existence(failure.error, recorded=bool(recorded)):
         case Existence.ABSENT:
             return None
         case Existence.ASSUMED:
@@ -209,7 +212,7 @@ async def _refuse_stale_node(ports: Ports, order: _Order, provider_id: str, node
     """Take the VM back if an older Node bears its name: pods would run on both."""
     machine = order.machine
     node = ports.target.nodes.get(node_name) if ports.target else None
-    if not creation.is_stale(node, machine, provider_id):
+    if not provider_answers.is_stale(node, machine, provider_id):
         return
     spec = msgspec.structs.replace(machine.spec, provider_id=provider_id)
     stub = msgspec.structs.replace(machine, spec=spec)
@@ -221,7 +224,7 @@ async def _refuse_stale_node(ports: Ports, order: _Order, provider_id: str, node
             "a VM that would use an old node object could not be deleted",
             extra={"machine": machine.metadata.key, "cause": failure.text},
         )
-    failed = creation.on_stale_node(machine, ports.now())
+    failed = provider_answers.on_stale_node(machine, ports.now())
     raise _Incomplete(Failure(failed, Pace.LASTING, Code.ALREADY_EXISTS))
 
 
@@ -244,7 +247,7 @@ async def _record(ports: Ports, order: _Order, vm: _Vm) -> Machine:
 
 
 async def _write_identity(ports: Ports, machine: Machine, vm: _Vm) -> Machine:
-    patch = identity.identity_patch(
+    patch = identity_patch(
         machine,
         node_name=vm.node_name,
         provider_id=vm.provider_id,
@@ -261,7 +264,7 @@ async def _initialize(ports: Ports, order: _Order, machine: Machine) -> None:
         if failure.code is Code.UNIMPLEMENTED and failure.error is not None:
             return
         now = ports.now()
-        failed = creation.on_initialization_error(
+        failed = provider_answers.on_initialization_error(
             machine, failure.error, failure.text, ports.limits(machine), now
         )
         raise _Incomplete(failed) from failure
@@ -275,18 +278,18 @@ def _finished(ports: Ports, machine: Machine, vm: _Vm) -> MachineStatus:
     if machine.phase not in ("", MachinePhase.CRASH_LOOP_BACK_OFF):
         return wanted  # health has the word about every other phase
     if ports.target is not None:
-        wanted = status.with_operation(wanted, operations.creating(), now)
+        wanted = status.with_operation(wanted, last_operation.creating(), now)
         return status.with_phase(wanted, MachinePhase.PENDING, now, timeout_active=True)
     hostname = (NodeAddress(type="Hostname", address=vm.node_name),) if vm.node_name else ()
     wanted = status.with_addresses(wanted, (*vm.addresses, *hostname))
-    wanted = status.with_operation(wanted, operations.created(), now)
+    wanted = status.with_operation(wanted, last_operation.created(), now)
     return status.with_phase(wanted, MachinePhase.AVAILABLE, now)
 
 
 def _incomplete(ports: Ports, machine: Machine, failure: ProviderFailed) -> _Incomplete:
-    limits = ports.limits(machine)
+    limits, now = ports.limits(machine), ports.now()
     return _Incomplete(
-        creation.on_creation_error(machine, failure.error, failure.text, limits, ports.now())
+        provider_answers.on_creation_error(machine, failure.error, failure.text, limits, now)
     )
 
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from mcm.client.errors import KubeError, NotFound, ServerError, TransportError
 from mcm.clock import LoopClock
-from mcm.controllers.safety.api_health import ApiHealth, Eyesight, Vision
+from mcm.controllers.reachability.check import ApiHealth, Eyesight, Vision
 from mcm.simulation.virtualtime import run_virtual
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,12 +6,14 @@ from mcm.api.core import NODES, Node
 from mcm.api.machine import MACHINES, Machine, MachinePhase, OperationType
 from mcm.client.client import PatchType
 from mcm.client.errors import NotFound
-from mcm.controllers.machine import health, identity, node_template, status
-from mcm.controllers.machine.acts.joining import revoke_token
-from mcm.controllers.machine.acts.writing import write_status
-from mcm.controllers.machine.health import Verdict
-from mcm.controllers.machine.indexes import moving_with
+from mcm.controllers.machine import status
+from mcm.controllers.machine.creation.bootstrap_token import revoke_token
+from mcm.controllers.machine.health.decision import Verdict, judge
+from mcm.controllers.machine.health.failure_permit import moving_with
+from mcm.controllers.machine.node.matching import is_managed
+from mcm.controllers.machine.node.template import capacity_patch, node_patch
 from mcm.controllers.machine.ports import Ports, Progress, Target
+from mcm.controllers.machine.writes import write_status
 from mcm.controllers.runtime import Outcome
 from mcm.events import EventType
 
@@ -24,7 +26,7 @@ async def tend(ports: Ports, target: Target, machine: Machine) -> Progress:
     node = target.nodes.get(machine.node_name)
     if await _leaves_with_its_node(ports, target, machine, node):
         return Progress(machine)
-    if node is not None and identity.is_managed(node):
+    if node is not None and is_managed(node):
         node = await _keep_node(ports, target, machine, node)
     return await _keep_healthy(ports, target, machine, node)
 
@@ -39,7 +41,7 @@ async def _leaves_with_its_node(
     """
     if node is not None:
         ports.memory.departed.discard(machine.metadata.uid)
-        if node.metadata.deletion_timestamp is None or not identity.is_managed(node):
+        if node.metadata.deletion_timestamp is None or not is_managed(node):
             return False
     elif machine.metadata.uid not in ports.memory.departed:
         return False
@@ -72,10 +74,10 @@ async def _live(target: Target, node_name: str) -> Node | None:
 
 async def _keep_node(ports: Ports, target: Target, machine: Machine, node: Node) -> Node:
     class_ = ports.class_of(machine)
-    capacity = node_template.capacity_patch(node, class_)
+    capacity = capacity_patch(node, class_)
     if capacity is not None:
         node = await target.writer.patch(NODES, node.metadata.name, capacity, subresource="status")
-    patch = node_template.node_patch(node, machine, class_)
+    patch = node_patch(node, machine, class_)
     if patch is not None:
         node = await target.writer.patch(
             NODES, node.metadata.name, patch, patch_type=PatchType.STRATEGIC
@@ -99,7 +101,7 @@ async def _keep_healthy(
 
 
 def _judge(ports: Ports, machine: Machine, node: Node | None) -> Verdict:
-    return health.judge(
+    return judge(
         machine,
         node,
         ports.limits(machine),

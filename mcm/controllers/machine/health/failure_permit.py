@@ -7,14 +7,19 @@ runs, keeps a false alarm from taking the whole fleet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import final
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import LABEL_NAME
+from mcm.controllers.indexes import add_index
+from mcm.informers.store import Store
 
 LIMIT = 1
+
+_MOVING = "machines moving, by group"
+_WAITING = "machines waiting to fail, by group"
 
 _AT_REST = frozenset({MachinePhase.RUNNING, MachinePhase.UNKNOWN})
 
@@ -43,6 +48,26 @@ def is_moving(machine: Machine) -> bool:
 def is_waiting(machine: Machine) -> bool:
     """Tell whether ``machine`` may turn Failed, and so waits for the others to come to rest."""
     return machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED)
+
+
+def index_groups(machines: Store[Machine]) -> None:
+    """Make the functions below work on ``machines``; may be called more than once."""
+    add_index(machines, _MOVING, lambda m: (group_of(m),) if is_moving(m) else ())
+    add_index(machines, _WAITING, lambda m: (group_of(m),) if is_waiting(m) else ())
+
+
+def moving_with(machines: Store[Machine], machine: Machine) -> Sequence[Machine]:
+    """Return those of the machine's group that are being made, replaced or taken away."""
+    return machines.by_index(_MOVING, group_of(machine))
+
+
+def waiting_with(machines: Store[Machine], machine: Machine) -> Iterator[Machine]:
+    """Yield the others of the machine's group that wait for their group to come to rest."""
+    group = group_of(machine)
+    if group:
+        for other in machines.by_index(_WAITING, group):
+            if other.metadata.uid != machine.metadata.uid:
+                yield other
 
 
 @final

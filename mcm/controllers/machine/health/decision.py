@@ -22,16 +22,19 @@ from mcm.api.machine import (
     OperationType,
 )
 from mcm.api.names import (
-    CONDITION_IN_PLACE_UPDATE,
     CONDITION_NODE_READY,
     EFFECT_NO_SCHEDULE,
-    STATUS_FALSE,
-    STATUS_TRUE,
     TAINT_CRITICAL_COMPONENTS_NOT_READY,
 )
-from mcm.controllers.machine import operations
-from mcm.controllers.machine.limits import Limits
-from mcm.controllers.safety.api_health import Vision
+from mcm.controllers.machine import last_operation
+from mcm.controllers.machine.health.conditions import (
+    conditions_differ,
+    describe,
+    is_healthy,
+    is_trouble,
+)
+from mcm.controllers.machine.settings import Limits
+from mcm.controllers.reachability.check import Vision
 
 _IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED)
 
@@ -72,46 +75,11 @@ def judge(
     return _against_the_clock(machine, node, limits, now, may_fail=may_fail, vision=vision)
 
 
-def is_healthy(conditions: Sequence[NodeCondition], listed: frozenset[str]) -> bool:
-    """No news is bad news, except of readiness: a Node that never reported it passes."""
-    if not conditions:
-        return False
-    return not any(_is_trouble(condition, listed) for condition in conditions)
-
-
-def conditions_differ(old: Sequence[NodeCondition], new: Sequence[NodeCondition]) -> bool:
-    """Tell whether the lists differ in what decides: types and statuses (and update steps)."""
-    return _essence(old) != _essence(new)
-
-
-def describe(conditions: Sequence[NodeCondition]) -> str:
-    """Write conditions for people: type, status, reason and message."""
-    return "; ".join(_words(c) for c in sorted(conditions, key=lambda c: c.type))
-
-
-def _words(condition: NodeCondition) -> str:
-    why = ": ".join(text for text in (condition.reason, condition.message) if text)
-    return f"{condition.type}={condition.status}" + (f" ({why})" if why else "")
-
-
-def _is_trouble(condition: NodeCondition, listed: frozenset[str]) -> bool:
-    if condition.type == CONDITION_NODE_READY:
-        return condition.status != STATUS_TRUE
-    return condition.type in listed and condition.status != STATUS_FALSE
-
-
-def _essence(conditions: Sequence[NodeCondition]) -> dict[str, tuple[str, str]]:
-    return {
-        c.type: (c.status, c.reason if c.type == CONDITION_IN_PLACE_UPDATE else "")
-        for c in conditions
-    }
-
-
 def _node_missing(machine: Machine) -> Verdict | None:
     if machine.phase != MachinePhase.RUNNING or not machine.status.conditions:
         return None
     return Verdict(
-        phase=MachinePhase.UNKNOWN, operation=operations.node_missing(machine.metadata.name)
+        phase=MachinePhase.UNKNOWN, operation=last_operation.node_missing(machine.metadata.name)
     )
 
 
@@ -123,7 +91,7 @@ def _from_node(machine: Machine, node: Node, limits: Limits, now: datetime) -> V
     if phase is MachinePhase.RUNNING:
         done = _joined(machine, now)
     elif phase is MachinePhase.UNKNOWN:
-        done = operations.unhealthy(machine.metadata.name, describe(conditions))
+        done = last_operation.unhealthy(machine.metadata.name, describe(conditions))
     elif not differ or _is_unsettled(machine, conditions, limits):
         return None
     else:
@@ -155,7 +123,7 @@ def _is_unsettled(machine: Machine, conditions: Sequence[NodeCondition], limits:
     if machine.phase != MachinePhase.PENDING:
         return False
     return not any(
-        _is_trouble(c, limits.node_conditions) for c in conditions if c.type != CONDITION_NODE_READY
+        is_trouble(c, limits.node_conditions) for c in conditions if c.type != CONDITION_NODE_READY
     )
 
 
@@ -164,8 +132,8 @@ def _joined(machine: Machine, now: datetime) -> LastOperation:
     if last.type == OperationType.CREATE and last.state != OperationState.SUCCESSFUL:
         took = now - (machine.metadata.creation_timestamp or now)
         whole = timedelta(seconds=max(0, round(took.total_seconds())))
-        return operations.joined(name, format_duration(whole))
-    return operations.rejoined(name)
+        return last_operation.joined(name, format_duration(whole))
+    return last_operation.rejoined(name)
 
 
 def _against_the_clock(
@@ -211,12 +179,14 @@ def _given_up(
     if machine.phase == MachinePhase.PENDING:
         return Verdict(
             phase=MachinePhase.FAILED,
-            operation=operations.join_timed_out(name, format_duration(span), kind=kind),
+            operation=last_operation.join_timed_out(name, format_duration(span), kind=kind),
             conditions=conditions if differ else None,
         )
     if not may_fail():
         return Verdict()
-    done = operations.health_timed_out(name, format_duration(span), describe(conditions), kind=kind)
+    done = last_operation.health_timed_out(
+        name, format_duration(span), describe(conditions), kind=kind
+    )
     return Verdict(
         phase=MachinePhase.FAILED,
         operation=done,

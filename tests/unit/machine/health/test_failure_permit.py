@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.machine import Machine, MachinePhase
-from mcm.controllers.machine.failure_permit import FailurePermits, group_of, is_moving
+from mcm.controllers.machine.health.failure_permit import FailurePermits, group_of, is_moving
 from tests.unit.machine.objects import BORN, after, machine
 
 UNKNOWN = MachinePhase.UNKNOWN

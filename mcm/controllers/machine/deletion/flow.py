@@ -15,16 +15,19 @@ from mcm.api.names import MACHINE_FINALIZER
 from mcm.client.client import PatchType
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.controllers.fanout import fan_out
-from mcm.controllers.machine import deletion, identity, operations, status
-from mcm.controllers.machine.acts.draining import drain
-from mcm.controllers.machine.acts.joining import revoke_token
-from mcm.controllers.machine.acts.writing import write_failure, write_machine, write_status
+from mcm.controllers.indexes import attachments_on, nodes_claiming
+from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.deletion import Answer, DeletionStep, step_of
-from mcm.controllers.machine.indexes import attachments_on, nodes_claiming
-from mcm.controllers.machine.node_template import release_patch
-from mcm.controllers.machine.operations import Marker
+from mcm.controllers.machine.creation.bootstrap_token import revoke_token
+from mcm.controllers.machine.deletion import provider_answers
+from mcm.controllers.machine.deletion.drain import drain
+from mcm.controllers.machine.deletion.provider_answers import Answer
+from mcm.controllers.machine.deletion.steps import DeletionStep, step_of
+from mcm.controllers.machine.last_operation import Marker
+from mcm.controllers.machine.node.matching import node_label_patch
+from mcm.controllers.machine.node.template import release_patch
 from mcm.controllers.machine.ports import Ports, Progress, Target
+from mcm.controllers.machine.writes import write_failure, write_machine, write_status
 from mcm.controllers.preconditions import for_this_version, without_finalizer
 from mcm.controllers.provider import ProviderFailed, Purpose
 from mcm.controllers.runtime import DONE, Outcome
@@ -68,27 +71,27 @@ class Termination:
     async def _begin(self, machine: Machine) -> Going:
         """Enter the phase. Where the Node is known, or is of no use, its search is left out."""
         if self._ports.target is None:
-            return await self._enter(machine, operations.no_target_cluster())
+            return await self._enter(machine, last_operation.no_target_cluster())
         if not machine.node_name and (node := self._node_claiming(machine)):
-            patch = identity.node_label_patch(machine, node.metadata.name)
+            patch = node_label_patch(machine, node.metadata.name)
             machine = await write_machine(self._ports, machine, patch)
         known = bool(machine.node_name)
         marker = Marker.DRAIN if known else Marker.FIND_NODE
-        return await self._enter(machine, operations.terminating(marker))
+        return await self._enter(machine, last_operation.terminating(marker))
 
     async def _find_node(self, machine: Machine) -> Going:
         """Ask the provider under which name the VM registers, unless a Node tells."""
         ports = self._ports
         if ports.target is None:
-            return await self._proceed(machine, operations.no_target_cluster())
+            return await self._proceed(machine, last_operation.no_target_cluster())
         if machine.node_name:
-            return await self._proceed(machine, operations.terminating(Marker.DRAIN))
+            return await self._proceed(machine, last_operation.terminating(Marker.DRAIN))
         if node := self._node_claiming(machine):
             return await self._named(machine, node.metadata.name)
         class_ = ports.class_of(machine)
         if class_ is None:
             reason = f"machine class {self._class_key(machine)} not found"
-            return await self._proceed(machine, operations.vm_status_unknowable(reason))
+            return await self._proceed(machine, last_operation.vm_status_unknowable(reason))
         if wait := self._wait_for(machine, self._circumstances(class_)):
             return Outcome(after=wait, reason="provider back-off")
         with ports.places.place(
@@ -105,34 +108,34 @@ class Termination:
                 GetMachineStatusRequest(machine, class_, data)
             )
         except ProviderFailed as failure:
-            answer = deletion.on_vm_status_error(failure.error, failure.text)
+            answer = provider_answers.on_vm_status_error(failure.error, failure.text)
             return await self._answered(machine, class_, answer)
         if not found.node_name:
-            return await self._proceed(machine, operations.terminating(Marker.DRAIN))
+            return await self._proceed(machine, last_operation.terminating(Marker.DRAIN))
         return await self._named(machine, found.node_name)
 
     async def _drain(self, machine: Machine) -> Going:
         if self._ports.target is None:
-            return await self._proceed(machine, operations.no_target_cluster())
+            return await self._proceed(machine, last_operation.no_target_cluster())
         return await drain(self._ports, self._ports.target, machine)
 
     async def _detach_volumes(self, machine: Machine) -> Going:
         """After a forced drain: spare the volumes the wait for a kubelet that may be dead."""
         target, name = self._ports.target, machine.node_name
         if target is None:
-            return await self._proceed(machine, operations.no_target_cluster())
+            return await self._proceed(machine, last_operation.no_target_cluster())
         node = target.nodes.get(name)
         if node is None:
-            gone = operations.detach_skipped(f'node "{name}" not found')
+            gone = last_operation.detach_skipped(f'node "{name}" not found')
             return await self._proceed(machine, gone)
         live = [a for a in attachments_on(target.attachments, name) if _is_live(a)]
         if not node.status.volumes_attached and not live:
-            return await self._proceed(machine, operations.volumes_detached(name))
+            return await self._proceed(machine, last_operation.volumes_detached(name))
         if wait := self._wait_for(machine, "detach"):
             return Outcome(after=wait, reason="volume attachments could not be deleted")
         errors = await fan_out(lambda a: _delete_attachment(target, a), live)
         if not errors:
-            return await self._proceed(machine, operations.no_live_attachments(name))
+            return await self._proceed(machine, last_operation.no_live_attachments(name))
         return await self._not_detached(machine, "; ".join(sorted(map(str, errors))))
 
     async def _not_detached(self, machine: Machine, error: str) -> Going:
@@ -142,8 +145,8 @@ class Termination:
         )
         if ports.backoff.count(uid) >= _ATTACHMENT_TRIES:
             ports.tell(machine, EventType.WARNING, "VolumesLeftAttached", error)
-            return await self._proceed(machine, operations.detach_skipped(error))
-        await self._show(machine, operations.detach_failed(error))
+            return await self._proceed(machine, last_operation.detach_skipped(error))
+        await self._show(machine, last_operation.detach_failed(error))
         return Outcome(after=wait, reason="volume attachments could not be deleted")
 
     async def _delete_vm(self, machine: Machine) -> Going:
@@ -163,10 +166,10 @@ class Termination:
         """Nobody can be asked to delete the VM: wait for the class, if there was ever a VM."""
         reason = f"machine class {self._class_key(machine)} not found"
         if not machine.spec.provider_id:
-            return await self._proceed(machine, operations.vm_never_created(reason))
+            return await self._proceed(machine, last_operation.vm_never_created(reason))
         remedy = f"{reason}, yet VM {machine.spec.provider_id} exists: create the class anew"
         self._ports.tell(machine, EventType.WARNING, "DeletionBlocked", remedy)
-        await self._show(machine, operations.vm_deletion_blocked(remedy))
+        await self._show(machine, last_operation.vm_deletion_blocked(remedy))
         return Outcome(reason="waiting for the class")
 
     async def _ask_to_delete(self, machine: Machine, class_: MachineClass) -> Going:
@@ -178,46 +181,46 @@ class Termination:
         except ProviderFailed as failure:
             # A missing secret may not matter to a deletion; if it fails, it is worth knowing.
             text = "; ".join((failure.text, *credentials.problems))
-            answer = deletion.on_vm_deletion_error(failure.error, text)
+            answer = provider_answers.on_vm_deletion_error(failure.error, text)
             state = failure.error.last_known_state if failure.error else ""
             return await self._answered(machine, class_, answer, known_state=state)
         ports.metrics.deleted(machine, class_, ports.now())
         ports.tell(machine, EventType.NORMAL, "VMDeleted", f"Deleted VM {machine.spec.provider_id}")
-        answer = Answer(operations.vm_deleted())
+        answer = Answer(last_operation.vm_deleted())
         return await self._answered(machine, class_, answer, known_state=response.last_known_state)
 
     async def _delete_node(self, machine: Machine) -> Going:
         """Delete the Node object, once our own finalizer on it is gone. Others' may hold it."""
         target, name = self._ports.target, machine.node_name
         if target is None or not name:
-            nameless = operations.no_node_label(machine.metadata.name)
+            nameless = last_operation.no_node_label(machine.metadata.name)
             return await self._proceed(machine, nameless)
         node = target.nodes.get(name) or await _node_unseen(target, name)
         if node is None:
-            return await self._proceed(machine, operations.no_node_object(name))
+            return await self._proceed(machine, last_operation.no_node_object(name))
         if wait := self._wait_for(machine, "node"):
             return Outcome(after=wait, reason="the node object could not be deleted")
         try:
             node = await _release_node(target, node)
         except NotFound:
-            return await self._proceed(machine, operations.no_node_object(name))
+            return await self._proceed(machine, last_operation.no_node_object(name))
         except Conflict:
             raise
         except KubeError as error:
             return await self._node_stays(
-                machine, operations.node_finalizer_failed(name, str(error))
+                machine, last_operation.node_finalizer_failed(name, str(error))
             )
         try:
             await target.writer.delete(NODES, name, uid=node.metadata.uid)
         except NotFound:
-            return await self._proceed(machine, operations.no_node_object(name))
+            return await self._proceed(machine, last_operation.no_node_object(name))
         except Conflict:
             raise
         except KubeError as error:
             return await self._node_stays(
-                machine, operations.node_deletion_failed(name, str(error))
+                machine, last_operation.node_deletion_failed(name, str(error))
             )
-        return await self._proceed(machine, operations.node_deleted(name))
+        return await self._proceed(machine, last_operation.node_deleted(name))
 
     async def _node_stays(self, machine: Machine, failure: LastOperation) -> Outcome:
         ports = self._ports
@@ -258,9 +261,9 @@ class Termination:
         return await write_failure(self._ports, machine, wanted)
 
     async def _named(self, machine: Machine, node_name: str) -> Machine:
-        patch = identity.node_label_patch(machine, node_name)
+        patch = node_label_patch(machine, node_name)
         machine = await write_machine(self._ports, machine, patch)
-        return await self._proceed(machine, operations.terminating(Marker.DRAIN))
+        return await self._proceed(machine, last_operation.terminating(Marker.DRAIN))
 
     async def _answered(
         self,

@@ -17,7 +17,7 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import JSONObject
 from mcm.api.names import NODE_FINALIZER
-from mcm.controllers.machine.node_template import (
+from mcm.controllers.machine.node.template import (
     capacity_patch,
     encode_template,
     node_patch,

@@ -1,0 +1,1 @@
+"""From a Machine object to a VM that can join: user data, bootstrap token, VM, record of it."""

@@ -1,0 +1,1 @@
+"""Whether a machine is healthy, and how many of a deployment may be given up at a time."""

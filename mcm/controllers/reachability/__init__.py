@@ -1,0 +1,1 @@
+"""Whether the API servers can be reached; while one cannot, nothing is destroyed."""
