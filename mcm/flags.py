@@ -93,7 +93,7 @@ _FLAGS = (
     _Flag("namespace", Options, "namespace", "Namespace of the machine objects and of the lease."),
     _Flag("provider", Options, "provider", "Machine provider (an entry point in mcm.providers)."),
     _Flag("simulate-cloud", Options, "simulate_cloud",
-          "With --provider=simulated: also run the cloud and its kubelets in this process."),
+          "With a provider whose cloud is simulated: also run that cloud in this process."),
     _Flag("address", Options, "address", "IP address of the HTTP endpoints."),
     _Flag("port", Options, "port", "Port of /metrics, /healthz, /readyz and /configz."),
     _Flag("log-format", Options, "log_format", "Form of the log lines.", ("text", "json")),

@@ -30,6 +30,7 @@ from mcm.controllers.fleet_metrics import FleetCollector
 from mcm.controllers.runtime import Controller
 from mcm.driver.contract import Driver
 from mcm.driver.discovery import ProviderContext, ProviderFactory
+from mcm.driver.services import Service, services_of
 from mcm.events import EventRecorder, EventType
 from mcm.informers.factory import InformerFactory
 from mcm.informers.listwatch import NEWEST, ReflectorOptions
@@ -108,8 +109,10 @@ class Manager:
                 namespace=options.namespace,
                 clock=clock,
                 random=randomness,
+                simulate_cloud=options.simulate_cloud,
             )
         )
+        self._services = self._provider_services()
         self._controllers = tuple(self._build_controllers())
         self._failed_controllers: dict[str, str] = {}
         registry.register(FleetCollector(self._control_informers))
@@ -206,6 +209,14 @@ class Manager:
             for name in LEASE_NAMES
         ]
 
+    def _provider_services(self) -> Mapping[str, Service]:
+        services = services_of(self._driver)
+        if self._options.simulate_cloud and not services:
+            raise ConfigurationError(
+                f"--simulate-cloud: the provider {self._options.provider!r} brings no cloud to run"
+            )
+        return services
+
     def _build_controllers(self) -> Iterator[Controller]:
         context = ControllerContext(
             control=self._control,
@@ -260,7 +271,7 @@ class Manager:
         logger.info("leading: %d controllers", len(self._controllers))
         self._tell_who_leads()
         recorder = asyncio.create_task(self._events.run())
-        services = [recorder, *self._simulated_cloud()]
+        services = [recorder, *(asyncio.create_task(run()) for run in self._services.values())]
         workers = {asyncio.create_task(c.run()): c for c in self._controllers}
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
@@ -279,20 +290,6 @@ class Manager:
         for elector in self._electors:
             if elector.lease is not None:
                 self._events.event(LEASES, elector.lease, EventType.NORMAL, "LeaderElection", note)
-
-    def _simulated_cloud(self) -> Iterator[asyncio.Task[None]]:
-        if not self._options.simulate_cloud or self._target is None:
-            return
-        from mcm.providers.simulated.cloud import SimulatedCloud
-
-        cloud = SimulatedCloud(
-            self._control,
-            self._target,
-            namespace=self._options.namespace,
-            clock=self._clock,
-            randomness=self._random,
-        )
-        yield asyncio.create_task(cloud.run())
 
 
 def _within(

@@ -100,8 +100,8 @@ class Options:
                 f"--control-kubeconfig: required with --target-kubeconfig={NO_TARGET} "
                 f"(a file, or {IN_CLUSTER})"
             )
-        if self.simulate_cloud and not (self.has_target and self.provider == "simulated"):
-            problems.append("--simulate-cloud: needs --provider=simulated and a target cluster")
+        if self.simulate_cloud and not self.has_target:
+            problems.append("--simulate-cloud: needs a target cluster for its machines to join")
         problems += self.leader_election.validate()
         problems += self.settings.validate()
         return problems

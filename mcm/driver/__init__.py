@@ -1,7 +1,8 @@
 """The provider contract: what the machine controller asks of a cloud, and how it is answered.
 
 :mod:`~mcm.driver.contract` has the six verbs with their requests and responses,
-:mod:`~mcm.driver.codes` and :mod:`~mcm.driver.errors` the answers short of success, and
+:mod:`~mcm.driver.codes` and :mod:`~mcm.driver.errors` the answers short of success,
+:mod:`~mcm.driver.services` what a provider may bring to run beside its driver, and
 :mod:`~mcm.driver.discovery` finds installed providers by name.
 
 Calls for one machine object never overlap; calls for different ones do, without an order. A call
@@ -30,8 +31,10 @@ from mcm.driver.contract import (
 )
 from mcm.driver.discovery import ProviderContext, ProviderFactory, load_provider, provider_names
 from mcm.driver.errors import DriverError, as_driver_error, decode
+from mcm.driver.services import BringsServices, Service, services_of
 
 __all__ = [
+    "BringsServices",
     "Code",
     "CreateMachineRequest",
     "CreateMachineResponse",
@@ -49,9 +52,11 @@ __all__ = [
     "ListMachinesResponse",
     "ProviderContext",
     "ProviderFactory",
+    "Service",
     "UnsupportedDriver",
     "as_driver_error",
     "decode",
     "load_provider",
     "provider_names",
+    "services_of",
 ]

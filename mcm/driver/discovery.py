@@ -30,7 +30,9 @@ class ProviderContext:
     """What a provider may build on. ``target`` is None where machines join no cluster.
 
     A provider waits only by ``clock`` and draws only from ``random``, so that a simulation can own
-    both. The clients belong to the manager; a provider never closes them.
+    both. The clients belong to the manager; a provider never closes them. ``simulate_cloud`` asks a
+    provider whose cloud is made up to run it in this process, too, as one of its
+    :mod:`services <mcm.driver.services>`; all others leave it alone, and are refused.
     """
 
     control: Client
@@ -38,6 +40,7 @@ class ProviderContext:
     namespace: str
     clock: Clock
     random: random_module.Random
+    simulate_cloud: bool = False
 
 
 ProviderFactory = Callable[[ProviderContext], Driver]

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Mapping
 from typing import final
 
 from mcm.api.core import NodeAddress
 from mcm.api.machine import MachineClass
 from mcm.client.client import Client
-from mcm.client.errors import AlreadyExists, ApiError, KubeError, NotFound, TransportError
+from mcm.client.errors import (
+    AlreadyExists,
+    ApiError,
+    ConfigurationError,
+    KubeError,
+    NotFound,
+    TransportError,
+)
 from mcm.clock import Clock
 from mcm.driver.codes import Code
 from mcm.driver.contract import (
@@ -30,6 +38,8 @@ from mcm.driver.contract import (
 )
 from mcm.driver.discovery import ProviderContext
 from mcm.driver.errors import DriverError
+from mcm.driver.services import Service
+from mcm.providers.simulated.cloud import SimulatedCloud
 from mcm.providers.simulated.provider_spec import ProviderSpec, decode
 from mcm.providers.simulated.virtual_machine import (
     VIRTUAL_MACHINES,
@@ -43,9 +53,22 @@ _ANNOTATION_INITIALIZED = "simulation.machine.sapcloud.io/initialized"
 
 
 def provider(context: ProviderContext) -> Driver:
-    """Entry point ``simulated``."""
+    """Entry point ``simulated``. Raises ConfigurationError for a cloud without a target cluster."""
     return SimulatedDriver(
         context.control,
+        namespace=context.namespace,
+        clock=context.clock,
+        randomness=context.random,
+        services={"simulated-cloud": _cloud(context).run} if context.simulate_cloud else {},
+    )
+
+
+def _cloud(context: ProviderContext) -> SimulatedCloud:
+    if context.target is None:
+        raise ConfigurationError("--simulate-cloud: needs a target cluster for its VMs to join")
+    return SimulatedCloud(
+        context.control,
+        context.target,
         namespace=context.namespace,
         clock=context.clock,
         randomness=context.random,
@@ -60,14 +83,24 @@ class SimulatedDriver:
     """
 
     def __init__(
-        self, client: Client, *, namespace: str, clock: Clock, randomness: random.Random
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        clock: Clock,
+        randomness: random.Random,
+        services: Mapping[str, Service] | None = None,
     ) -> None:
         self._client = client
+        self._services = dict(services or {})
         self._namespace = namespace
         self._clock = clock
         self._random = randomness
         self._calls: Counter[tuple[str, str]] = Counter()
         self._quota_lock = asyncio.Lock()
+
+    def services(self) -> Mapping[str, Service]:
+        return self._services
 
     async def create_machine(self, request: CreateMachineRequest) -> CreateMachineResponse:
         spec = decode(request.machine_class.provider_spec)
