@@ -20,13 +20,13 @@ from typing import Protocol, final
 from mcm.client import connection
 from mcm.client.errors import CredentialsError
 from mcm.clock import Clock
+from mcm.workqueue.backoff import Backoff
 
 Headers = tuple[tuple[str, str], ...]
 
 _TOKEN_HELD = 60.0
 _RENEWED_EARLY = 10.0
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 30.0
+_PAUSES = Backoff(1.0, 30.0)
 _CALM = 120.0
 
 logger = logging.getLogger(__name__)
@@ -174,21 +174,20 @@ class _Pause:
 
     def __init__(self) -> None:
         self._until = float("-inf")
-        self._length = 0.0
+        self._count = 0
 
     def holds(self, now: float) -> bool:
         return now < self._until
 
     def extend(self, now: float) -> None:
-        calm = now - self._until > _CALM
-        self._length = min(_LONGEST_PAUSE, self._length * 2 if self._length else _FIRST_PAUSE)
-        if calm:
-            self._length = _FIRST_PAUSE
-        self._until = now + self._length
+        if now - self._until > _CALM:
+            self._count = 0
+        self._until = now + _PAUSES.delay(self._count)
+        self._count += 1
 
     def reset(self) -> None:
         self._until = float("-inf")
-        self._length = 0.0
+        self._count = 0
 
 
 @final

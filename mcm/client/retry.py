@@ -23,6 +23,7 @@ from mcm.client.errors import (
     TooManyRequests,
     TransportError,
 )
+from mcm.workqueue.backoff import Backoff, longer_by
 
 
 class Safety(Enum):
@@ -35,23 +36,19 @@ class Safety(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Jittered exponential back-off, in seconds; the server's Retry-After is a lower bound."""
+    """How often, and with which waits; the server's Retry-After is a lower bound of a wait."""
 
     retries: int = 4
-    first: float = 0.25
-    factor: float = 2.0
-    longest: float = 8.0
-    jitter: float = 0.5
+    backoff: Backoff = Backoff(0.25, 8.0, spread=longer_by(0.5))  # noqa: RUF009 - frozen
     least_attempt: float = 1.0
 
     def delay(self, attempt: int, retry_after: float | None, chance: float) -> float:
         """Return how long to wait after failed attempt number ``attempt`` (from 0).
 
-        ``chance`` in [0, 1) spreads the waits of many clients over ``jitter`` times the delay.
+        ``chance`` in [0, 1) spreads the waits of many clients: beyond what the server asked for.
         """
-        backoff = min(self.longest, self.first * self.factor**attempt)
-        base = backoff if retry_after is None else max(backoff, retry_after)
-        return base + backoff * self.jitter * chance
+        wait = self.backoff.delay(attempt, chance)
+        return wait + max(0.0, (retry_after or 0.0) - self.backoff.length(attempt))
 
 
 def may_repeat(error: KubeError, safety: Safety) -> bool:

@@ -12,30 +12,7 @@ from contextlib import asynccontextmanager
 from typing import final
 
 from mcm.clock import Clock
-
-
-@final
-class TokenBucket:
-    """Pure: ``qps`` tokens a second, at most ``burst`` saved up. Debts are served in order."""
-
-    def __init__(self, *, qps: float, burst: int, now: float) -> None:
-        if qps <= 0:
-            raise ValueError("qps must be positive")
-        self._qps = qps
-        self._burst = max(1, burst)
-        self._tokens = float(self._burst)
-        self._at = now
-
-    def take(self, now: float) -> float:
-        """Take one token and return the seconds to wait until it is there (0: at once)."""
-        elapsed = max(0.0, now - self._at)
-        self._at = max(self._at, now)
-        self._tokens = min(float(self._burst), self._tokens + elapsed * self._qps) - 1.0
-        return max(0.0, -self._tokens / self._qps)
-
-    def give_back(self) -> None:
-        """Return a token whose request was never made (its caller was cancelled)."""
-        self._tokens = min(float(self._burst), self._tokens + 1.0)
+from mcm.workqueue.token_bucket import TokenBucket
 
 
 @final
@@ -45,9 +22,7 @@ class Throttle:
     def __init__(self, *, clock: Clock, max_in_flight: int, qps: float = 0, burst: int = 0) -> None:
         self._clock = clock
         self._slots = asyncio.Semaphore(max_in_flight) if max_in_flight else None
-        self._qps = qps
-        self._burst = burst
-        self._bucket: TokenBucket | None = None
+        self._bucket = TokenBucket(rate=qps, burst=max(1, burst)) if qps > 0 else None
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -60,13 +35,9 @@ class Throttle:
             yield
 
     async def _token(self) -> None:
-        if self._qps <= 0:
-            return
         if self._bucket is None:
-            self._bucket = TokenBucket(
-                qps=self._qps, burst=self._burst, now=self._clock.monotonic()
-            )
-        delay = self._bucket.take(self._clock.monotonic())
+            return
+        delay = self._bucket.reserve(self._clock.monotonic())
         if not delay:
             return
         try:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import final
 
+from mcm.workqueue.backoff import Backoff, shorter_by
+
 FIRST_RETRY = 20.0
 LONGEST_RETRY = 180.0
 _OBSTACLE_RETRY = 60.0
 """Seconds, the first wait for a pod which cannot go however long one waits."""
-_SPREAD = 0.25
+_REFUSED = Backoff(FIRST_RETRY, LONGEST_RETRY, spread=shorter_by(0.25))
+_OBSTRUCTED = Backoff(_OBSTACLE_RETRY, LONGEST_RETRY, spread=shorter_by(0.25))
 
 
 @final
@@ -80,6 +83,5 @@ class Attempts:
             del self._by_uid[uid]
 
     def _delay(self, tries: int, *, obstructed: bool) -> float:
-        first = _OBSTACLE_RETRY if obstructed else FIRST_RETRY
-        grown = min(LONGEST_RETRY, first * 2.0 ** min(tries - 1, 16))
-        return grown * (1 - _SPREAD * self._random.random())
+        backoff = _OBSTRUCTED if obstructed else _REFUSED
+        return backoff.delay(tries - 1, self._random.random())

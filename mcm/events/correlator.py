@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar, final
 
 from mcm.events.wire import NOTE_LIMIT, Occurrence, Regarding, Tally, cut, event_name
+from mcm.workqueue.token_bucket import TokenBucket
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -94,24 +95,6 @@ class Lru(Generic[K, V]):
 
 
 @final
-class _Bucket:
-    __slots__ = ("filled_at", "tokens")
-
-    def __init__(self, now: float) -> None:
-        self.tokens = float(BURST)
-        self.filled_at = now
-
-    def take(self, now: float) -> bool:
-        gained = max(0.0, now - self.filled_at) / REFILL_SECONDS
-        self.tokens = min(float(BURST), self.tokens + gained)
-        self.filled_at = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
-
-
-@final
 @dataclass(slots=True, eq=False)
 class Series:
     """One Event object. ``saved`` of ``count`` occurrences are known to the server."""
@@ -161,7 +144,7 @@ class Correlator:
 
     def __init__(self, *, capacity: int = CAPACITY, outbox: int = OUTBOX) -> None:
         self._series: Lru[Occurrence, Series] = Lru(capacity)
-        self._buckets: Lru[Regarding, _Bucket] = Lru(capacity)
+        self._buckets: Lru[Regarding, TokenBucket] = Lru(capacity)
         self._notes: Lru[Occurrence, _Notes] = Lru(capacity)
         self._limit = outbox
         self._outbox: deque[Series] = deque()
@@ -280,7 +263,7 @@ class Correlator:
     def _take_token(self, about: Regarding, now: float) -> bool:
         bucket = self._buckets.get(about)
         if bucket is None:
-            bucket = _Bucket(now)
+            bucket = TokenBucket(rate=1 / REFILL_SECONDS, burst=BURST)
             self._buckets.put(about, bucket)
         return bucket.take(now)
 

@@ -27,13 +27,12 @@ from mcm.events.correlator import SWEEP_SECONDS, Correlator, Drop, Series
 from mcm.events.metrics import EventMetrics
 from mcm.events.wire import CORE_EVENTS, EVENTS, EventKind, Tally
 from mcm.metrics import once_per_registry
+from mcm.workqueue.backoff import Backoff, longer_by
 
 log = logging.getLogger(__name__)
 
 _TRIES = 12
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 30.0
-_JITTER = 0.25
+_BACKOFF = Backoff(1.0, 30.0, spread=longer_by(0.25))
 _FLUSH_SECONDS = 5.0
 
 
@@ -177,8 +176,7 @@ class EventRecorder:
 
     async def _pause(self, error: KubeError) -> None:
         """Wait before the next try of whatever it may be: it is the server that is in trouble."""
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._failures, 30))
-        pause *= 1 + _JITTER * self._random.random()
+        pause = _BACKOFF.delay(self._failures, self._random.random())
         if isinstance(error, ApiError) and error.retry_after is not None:
             pause = max(pause, error.retry_after)
         self._failures += 1

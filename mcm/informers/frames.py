@@ -45,7 +45,7 @@ class Bookmark(msgspec.Struct, frozen=True, gc=False):
     ends_list: bool = False
 
 
-class Failure(msgspec.Struct, frozen=True):
+class WatchError(msgspec.Struct, frozen=True):
     """An ERROR event: the watch is over."""
 
     error: ApiError
@@ -64,7 +64,7 @@ class Unreadable(msgspec.Struct, frozen=True):
     reason: str
 
 
-Frame: TypeAlias = Event[T] | Bookmark | Failure | Unreadable
+Frame: TypeAlias = Event[T] | Bookmark | WatchError | Unreadable
 
 
 class GarbledFrame(ProtocolError):
@@ -101,7 +101,7 @@ class FrameDecoder(Generic[T]):
             raise GarbledFrame(f"not a watch frame: {error}") from None
         body = bytes(frame.object)
         if frame.type == _ERROR:
-            return Failure(error_from_status(0, body))
+            return WatchError(error_from_status(0, body))
         if frame.type == _BOOKMARK:
             return _bookmark(_named(body).metadata)
         if frame.type not in _OBJECT_TYPES:

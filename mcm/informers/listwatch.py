@@ -44,7 +44,7 @@ from mcm.client.errors import (
     TooManyRequests,
     TransportError,
 )
-from mcm.informers.backoff import Backoff
+from mcm.workqueue.backoff import FULL, Backoff
 
 NEWEST = ""
 """The version that asks for a consistent read."""
@@ -112,7 +112,8 @@ class Ending(Enum):
 class ListWatch:
     """``version`` is where a watch would resume: never ahead of what the driver was handed.
     ``listing``: a list is under way, be it in pages or at the head of a watch.
-    ``short_watches`` counts the watches that ended without news before their time.
+    ``short_watches`` counts the watches that ended without news before their time, ``failures``
+    those in a row: what the next wait grows with.
 
     Call ``next``, do it, report exactly one outcome: nothing for a Wait, ``page`` or ``failed`` for
     a page, ``failed`` or ``opened`` + any number of ``event`` + ``ended`` or ``error_event`` for a
@@ -124,11 +125,8 @@ class ListWatch:
     ) -> None:
         self._options = options or ReflectorOptions()
         self._random = randomness
-        self._backoff = Backoff(
-            base=self._options.backoff_base,
-            cap=self._options.backoff_cap,
-            randomness=randomness,
-        )
+        self._backoff = Backoff(self._options.backoff_base, self._options.backoff_cap, spread=FULL)
+        self.failures = 0
         self.listing = True
         self._pause = 0.0
         self._can_stream = self._options.streamed_lists
@@ -158,11 +156,6 @@ class ListWatch:
         if self._can_stream and not self._plain_once:
             return self._open(NEWEST if self._quorum else self.version, streamed=True)
         return self._page
-
-    @property
-    def failures(self) -> int:
-        """How many failures in a row there were: what the next wait grows with."""
-        return self._backoff.failures
 
     def _open(self, version: str, *, streamed: bool) -> OpenWatch:
         shortest, longest = self._options.shortest_watch, self._options.longest_watch
@@ -213,7 +206,7 @@ class ListWatch:
     def _list_newest(self) -> None:
         """List by a quorum read: at once, unless that is what just failed."""
         if self._quorum or self._requested_version() == NEWEST:
-            self._pause = self._backoff.step()
+            self._wait_after()
         self._quorum = True
         self._relist()
 
@@ -263,7 +256,9 @@ class ListWatch:
 
     def _wait_after(self, error: Exception | None = None) -> None:
         floor = error.retry_after if isinstance(error, ApiError) else None
-        self._pause = self._backoff.step(at_least=floor)
+        wait = self._backoff.delay(self.failures, self._random.random())
+        self._pause = max(wait, floor or 0.0)
+        self.failures += 1
 
     # ---- an open watch -------------------------------------------------------------------------
 
@@ -312,13 +307,13 @@ class ListWatch:
         if self._news:
             self._empty_watches = 0
             if lasted >= self._options.steady:
-                self._backoff.reset()
+                self.failures = 0
         return lasted
 
     def _closed_empty(self, lasted: float) -> None:
         if lasted >= self._watch.timeout_seconds * _OWN_TIME:
             self._empty_watches = 0
-            self._backoff.reset()
+            self.failures = 0
             return
         # A version that is too old shows like this where the server keeps no watch cache: only
         # a list gets us out of there.

@@ -11,6 +11,9 @@ What the queue promises, for any hashable key:
 * **orderly at the end**: after ``shut_down()`` adds are refused, what is ready is still handed
   out, delayed keys are dropped and counted, and then ``get()`` raises :class:`QueueShutDown`.
 
+:mod:`.backoff` and :mod:`.token_bucket` are everybody's: whoever waits after failures, or limits a
+rate, anywhere in the project, does it by these.
+
 :mod:`.state` is the synchronous state machine, :mod:`.queue` its asyncio driver. Cancelling a
 blocked ``get()`` loses no key. Not thread-safe: one queue belongs to one event loop.
 """

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar, final
 
+from mcm.workqueue.backoff import Backoff
+from mcm.workqueue.token_bucket import TokenBucket
+
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
@@ -34,17 +37,13 @@ class ExponentialLimiter(Generic[K]):
     """``min(base * 2**n, cap)`` seconds at the n-th failure in a row (n from 0) of one key."""
 
     def __init__(self, base: float = 0.005, cap: float = 1000.0) -> None:
-        if not 0 < base <= cap:
-            raise ValueError(f"need 0 < base <= cap, got base={base}, cap={cap}")
-        self._base = base
-        self._cap = cap
+        self._backoff = Backoff(base, cap)
         self._failures: dict[K, int] = {}
 
     def delay(self, key: K, now: float) -> float:
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
-        # Beyond 2**64 every cap is reached, and a float would overflow soon after.
-        return min(self._base * 2.0 ** min(count, 64), self._cap)
+        return self._backoff.delay(count)
 
     def forget(self, key: K) -> None:
         self._failures.pop(key, None)
@@ -61,20 +60,10 @@ class BucketLimiter(Generic[K]):
     """
 
     def __init__(self, rate: float = 10.0, burst: int = 100) -> None:
-        if rate <= 0 or burst < 1:
-            raise ValueError(f"need rate > 0 and burst >= 1, got rate={rate}, burst={burst}")
-        self._rate = rate
-        self._burst = float(burst)
-        self._tokens = float(burst)
-        self._refilled_at: float | None = None
+        self._bucket = TokenBucket(rate=rate, burst=burst)
 
     def delay(self, key: K, now: float) -> float:
-        if self._refilled_at is not None:
-            gained = max(0.0, now - self._refilled_at) * self._rate
-            self._tokens = min(self._burst, self._tokens + gained)
-        self._refilled_at = now
-        self._tokens -= 1.0
-        return max(0.0, -self._tokens / self._rate)
+        return self._bucket.reserve(now)
 
     def forget(self, key: K) -> None:
         """A token spent stays spent."""

@@ -25,6 +25,7 @@ from mcm.sandbox.http import Certificates, serve_https
 from mcm.sandbox.server import ApiServer, ServerSettings
 from mcm.simulation.faults import FaultPlan
 from mcm.simulation.transport import FaultyTransport
+from mcm.workqueue.backoff import Backoff
 from tests.faults.chronicle import Chronicle, Replay
 from tests.faults.harm import Exchange, Fate
 from tests.faults.proxy import FaultyProxy
@@ -209,7 +210,7 @@ class _Scenario:
             clock=self._clock,
             timeout=0.6,
             budget=1.5,
-            retry=RetryPolicy(retries=2, first=0.005, longest=0.02, least_attempt=0.05),
+            retry=RetryPolicy(retries=2, backoff=Backoff(0.005, 0.02), least_attempt=0.05),
             random=randomness.Random(self.result.seed),
         )
 

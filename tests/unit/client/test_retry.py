@@ -89,7 +89,8 @@ def test_a_wait_obeys_the_server_the_budget_and_the_limits(
     assert wait + POLICY.least_attempt <= left
     asked = error.retry_after if isinstance(error, ApiError) else None
     assert wait >= (asked or 0)
-    assert wait <= max(asked or 0, POLICY.longest) + POLICY.longest * POLICY.jitter
+    longest, jitter = POLICY.backoff.longest, POLICY.backoff.spread[1] - 1
+    assert wait <= max(asked or 0, longest) + longest * jitter
 
 
 def test_waits_double_and_are_spread() -> None:

@@ -4,48 +4,12 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mcm.client.throttle import Throttle, TokenBucket
+from mcm.client.throttle import Throttle
 from mcm.clock import LoopClock
 from mcm.simulation.virtualtime import run_virtual
 
 CLOCK = LoopClock(datetime(2024, 1, 1, tzinfo=UTC))
-
-
-def test_a_burst_is_free_and_what_follows_comes_at_the_rate() -> None:
-    bucket = TokenBucket(qps=2, burst=3, now=0.0)
-    assert [bucket.take(0.0) for _ in range(5)] == [0, 0, 0, 0.5, 1.0]
-
-
-def test_an_idle_bucket_saves_up_no_more_than_the_burst() -> None:
-    bucket = TokenBucket(qps=10, burst=2, now=0.0)
-    assert [bucket.take(1000.0) for _ in range(3)] == [0, 0, 0.1]
-
-
-def test_a_rate_must_be_positive() -> None:
-    with pytest.raises(ValueError):
-        TokenBucket(qps=0, burst=1, now=0.0)
-
-
-@given(
-    qps=st.floats(min_value=0.1, max_value=100),
-    burst=st.integers(1, 50),
-    gaps=st.lists(st.floats(min_value=0, max_value=5), max_size=60),
-)
-def test_no_window_ever_admits_more_than_burst_and_rate(
-    qps: float, burst: int, gaps: list[float]
-) -> None:
-    bucket = TokenBucket(qps=qps, burst=burst, now=0.0)
-    now = 0.0
-    starts = []
-    for gap in gaps:
-        now += gap
-        starts.append(now + bucket.take(now))
-    for i, first in enumerate(starts):
-        for j in range(i, len(starts)):
-            assert j - i + 1 <= burst + (starts[j] - first) * qps + 1e-6
 
 
 def test_no_more_are_in_flight_than_allowed() -> None:

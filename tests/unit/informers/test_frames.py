@@ -13,11 +13,11 @@ from mcm.informers.frames import (
     Bookmark,
     Event,
     EventType,
-    Failure,
     Frame,
     FrameDecoder,
     GarbledFrame,
     Unreadable,
+    WatchError,
 )
 from tests.unit.informers.apiserver import status
 
@@ -54,10 +54,10 @@ def test_the_bookmark_that_ends_a_streamed_list_says_so() -> None:
 
 def test_an_error_is_typed_by_its_status() -> None:
     gone = decode("ERROR", status(410, "Expired"))
-    assert isinstance(gone, Failure) and isinstance(gone.error, Gone)
+    assert isinstance(gone, WatchError) and isinstance(gone.error, Gone)
     late = decode("ERROR", status(504, "Timeout", causes=["ResourceVersionTooLarge"]))
-    assert isinstance(late, Failure) and isinstance(late.error, TooLargeResourceVersion)
-    assert isinstance(decode("ERROR", {}), Failure)
+    assert isinstance(late, WatchError) and isinstance(late.error, TooLargeResourceVersion)
+    assert isinstance(decode("ERROR", {}), WatchError)
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ JSON = st.recursive(
 @given(st.sampled_from([*EventType, "OTHER"]), JSON)
 def test_no_object_does_worse_than_to_be_unreadable(kind: str, obj: object) -> None:
     frame = decode(kind, obj)
-    assert isinstance(frame, Event | Bookmark | Failure | Unreadable)
+    assert isinstance(frame, Event | Bookmark | WatchError | Unreadable)
