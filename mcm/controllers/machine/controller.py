@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from mcm.api.core import (
     NODES,
@@ -16,7 +16,7 @@ from mcm.api.core import (
     Secret,
 )
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
-from mcm.controllers import indexes
+from mcm.controllers import indexes, reachability
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.backoff import Backoff
@@ -25,13 +25,12 @@ from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import Ports, Target
 from mcm.controllers.machine.reconciler import MachineReconciler
 from mcm.controllers.provider import DriverMetrics, Places, Provider
-from mcm.controllers.reachability.check import PROBE_NAME, ApiHealth, Probe
+from mcm.controllers.reachability import ReachabilityProbe
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
 from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
 
 NAME = "machine"
-HEALTH_NAME = "machinesafetyapiserver"
 
 _SPARE_WORKERS = 16
 """Beyond the places for calls: passes that call no provider never wait for one that does."""
@@ -40,19 +39,25 @@ _SPARE_WORKERS = 16
 def build(ctx: ControllerContext) -> Sequence[Controller]:
     """Make the controllers and register their handlers; nothing runs yet."""
     queue = ctx.queue(NAME)
-    health = _api_health(ctx, queue)
-    ports = _ports(ctx, queue, health)
+    machines = ctx.control_informers.store(MACHINES)
+
+    def recovered() -> None:
+        # Whoever's time ran out while an API server was out of reach waits for this.
+        _add(queue, tuple(machines.keys()), initial=True)
+
+    probe, probing = reachability.build(ctx, recovered=recovered)
+    ports = _ports(ctx, queue, probe)
     _listen_to_control(ctx, ports, queue)
     _listen_to_target(ctx, ports, queue)
     reconciler = MachineReconciler(ports)
     workers = 2 * ctx.options.machine_concurrent_syncs + _SPARE_WORKERS
     return (
         ctx.controller(NAME, queue, reconciler.reconcile, workers=workers),
-        _health_controller(ctx, health),
+        probing,
     )
 
 
-def _ports(ctx: ControllerContext, queue: WorkQueue[str], health: ApiHealth) -> Ports:
+def _ports(ctx: ControllerContext, queue: WorkQueue[str], probe: ReachabilityProbe) -> Ports:
     control = ctx.control_informers
     ports = Ports(
         machines=control.store(MACHINES),
@@ -70,7 +75,7 @@ def _ports(ctx: ControllerContext, queue: WorkQueue[str], health: ApiHealth) -> 
         ),
         places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
         permits=FailurePermits(),
-        vision=lambda: health.vision,
+        reachability=lambda: probe.reachability,
         metrics=MachineMetrics.of(ctx.registry),
     )
     indexes.index_machines(ports.machines)
@@ -116,7 +121,7 @@ def _listen_to_control(ctx: ControllerContext, ports: Ports, queue: WorkQueue[st
 
 def _listen_to_target(ctx: ControllerContext, ports: Ports, queue: WorkQueue[str]) -> None:
     def on_node(change: Change[Node]) -> None:
-        for machine in wakeups.bereft_by(change, ports.machines):
+        for machine in wakeups.losing_node(change, ports.machines):
             ports.memory.departed.add(machine.metadata.uid)
         keys = wakeups.of_node(change, ports.machines, ctx.namespace)
         _add(queue, keys, initial=change.initial)
@@ -142,44 +147,3 @@ def _forget(ports: Ports, machine: Machine) -> None:
 def _add(queue: WorkQueue[str], keys: Iterable[str], *, initial: bool = False) -> None:
     for key in keys:
         queue.add(key, priority=INITIAL_PRIORITY if initial else 0)
-
-
-def _api_health(ctx: ControllerContext, queue: WorkQueue[str]) -> ApiHealth:
-    machines = ctx.control_informers.store(MACHINES)
-
-    def recovered() -> None:
-        # Whoever's time ran out while nobody could see waits for this.
-        _add(queue, tuple(machines.keys()), initial=True)
-
-    return ApiHealth(
-        _probes(ctx),
-        mirrors_troubled=lambda: _mirrors_troubled(ctx),
-        recovered=recovered,
-        timeout=ctx.options.apiserver_statuscheck_timeout.total_seconds(),
-        period=ctx.options.apiserver_statuscheck_period.total_seconds(),
-        clock=ctx.clock,
-        registry=ctx.registry,
-    )
-
-
-def _probes(ctx: ControllerContext) -> Mapping[str, Probe]:
-    probes: dict[str, Probe] = {
-        "control": lambda: ctx.control.get(MACHINES, PROBE_NAME, namespace=ctx.namespace)
-    }
-    target = ctx.target
-    if target is not None:
-        probes["target"] = lambda: target.get(NODES, PROBE_NAME)
-    return probes
-
-
-def _mirrors_troubled(ctx: ControllerContext) -> Mapping[str, str]:
-    problems = dict(ctx.control_informers.problems())
-    if ctx.target_informers is not None:
-        problems.update(ctx.target_informers.problems())
-    return problems
-
-
-def _health_controller(ctx: ControllerContext, health: ApiHealth) -> Controller:
-    queue = ctx.queue(HEALTH_NAME)
-    queue.add("api-servers")
-    return ctx.controller(HEALTH_NAME, queue, health.reconcile, workers=1)

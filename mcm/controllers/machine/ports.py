@@ -20,7 +20,7 @@ from mcm.controllers.machine.health.failure_permit import FailurePermits
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.settings import Limits, settings_of
 from mcm.controllers.provider import Credentials, Places, Provider, collect
-from mcm.controllers.reachability.check import Vision
+from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import Outcome
 from mcm.controllers.seams import EventSink, ObjectReader, ObjectWriter
 from mcm.controllers.settings import ControllerSettings
@@ -94,7 +94,7 @@ class Ports:
     backoff: Backoff
     places: Places
     permits: FailurePermits
-    vision: Callable[[], Vision]
+    reachability: Callable[[], Reachability]
     metrics: MachineMetrics
     memory: Memory = field(default_factory=Memory)
 

@@ -40,7 +40,7 @@ def of_node(change: Change[Node], machines: Store[Machine], namespace: str) -> I
     return machine_keys_of(node, machines_on(machines, node.metadata.name), namespace)
 
 
-def bereft_by(change: Change[Node], machines: Store[Machine]) -> Iterator[Machine]:
+def losing_node(change: Change[Node], machines: Store[Machine]) -> Iterator[Machine]:
     """Yield the machines whose Node object was deleted under them by this change."""
     gone = change.old
     if change.new is not None or gone is None or not is_managed(gone):

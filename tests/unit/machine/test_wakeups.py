@@ -83,12 +83,12 @@ def test_volumes_that_come_and_go_wake_nobody() -> None:
     assert keys(wakeups.of_node(Change(node(), used), STORE, "ns")) == []
 
 
-def test_a_deleted_node_bereaves_the_machines_that_name_it() -> None:
+def test_a_deleted_node_is_lost_to_the_machines_that_name_it() -> None:
     store = machines(machine("a", node="n"), machine("b", node="n", deleted=BORN))
-    assert [m.metadata.name for m in wakeups.bereft_by(Change(node(), None), store)] == ["a"]
+    assert [m.metadata.name for m in wakeups.losing_node(Change(node(), None), store)] == ["a"]
     unmanaged = node(annotations={"node.machine.sapcloud.io/not-managed-by-mcm": "1"})
-    assert not list(wakeups.bereft_by(Change(unmanaged, None), store))
-    assert not list(wakeups.bereft_by(Change(node(), node()), store))
+    assert not list(wakeups.losing_node(Change(unmanaged, None), store))
+    assert not list(wakeups.losing_node(Change(node(), node()), store))
 
 
 FLEET = machines(

@@ -45,7 +45,7 @@ async def _leaves_with_its_node(
             return False
     elif machine.metadata.uid not in ports.memory.departed:
         return False
-    if not ports.vision().clear or not await _is_leaving(target, machine.node_name):
+    if not ports.reachability().reachable or not await _is_leaving(target, machine.node_name):
         return False
     note = f"Node {machine.node_name} was deleted, so its machine goes too"
     ports.tell(machine, EventType.WARNING, "NodeDeleted", note)
@@ -107,7 +107,7 @@ def _judge(ports: Ports, machine: Machine, node: Node | None) -> Verdict:
         ports.limits(machine),
         ports.now(),
         may_fail=lambda: ports.permits.may_fail(machine, moving_with(ports.machines, machine)),
-        vision=ports.vision(),
+        servers=ports.reachability(),
     )
 
 

@@ -34,7 +34,7 @@ from mcm.controllers.machine.health.conditions import (
     is_trouble,
 )
 from mcm.controllers.machine.settings import Limits
-from mcm.controllers.reachability.check import Vision
+from mcm.controllers.reachability import Reachability
 
 _IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED)
 
@@ -63,7 +63,7 @@ def judge(
     now: datetime,
     *,
     may_fail: Callable[[], bool],
-    vision: Vision,
+    servers: Reachability,
 ) -> Verdict:
     """Judge a machine that has a Node's name and a phase.
 
@@ -72,7 +72,7 @@ def judge(
     change = _node_missing(machine) if node is None else _from_node(machine, node, limits, now)
     if change is not None:
         return change
-    return _against_the_clock(machine, node, limits, now, may_fail=may_fail, vision=vision)
+    return _against_the_clock(machine, node, limits, now, may_fail=may_fail, servers=servers)
 
 
 def _node_missing(machine: Machine) -> Verdict | None:
@@ -143,18 +143,18 @@ def _against_the_clock(
     now: datetime,
     *,
     may_fail: Callable[[], bool],
-    vision: Vision,
+    servers: Reachability,
 ) -> Verdict:
     limit = _limit_of(machine, limits, now)
     if limit is None:
         return Verdict()
     start, span = limit
-    if vision.clear_since is not None:
-        start = max(start, vision.clear_since)
+    if servers.restored_at is not None:
+        start = max(start, servers.restored_at)
     left = (start + span - now).total_seconds()
     if left > 0:
         return Verdict(after=left)
-    if not vision.clear:
+    if not servers.reachable:
         return Verdict()
     return _given_up(machine, node, span, may_fail=may_fail)
 

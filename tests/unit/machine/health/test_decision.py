@@ -11,7 +11,7 @@ from mcm.api.machine import LastOperation, Machine, MachinePhase
 from mcm.controllers.machine.health import decision
 from mcm.controllers.machine.health.conditions import conditions_differ, is_healthy
 from mcm.controllers.machine.health.decision import Verdict
-from mcm.controllers.reachability.check import Vision
+from mcm.controllers.reachability import Reachability
 from tests.unit.machine.objects import (
     BORN,
     LIMITS,
@@ -27,7 +27,7 @@ PENDING, RUNNING = MachinePhase.PENDING, MachinePhase.RUNNING
 UNKNOWN, FAILED = MachinePhase.UNKNOWN, MachinePhase.FAILED
 LISTED = LIMITS.node_conditions
 CRITICAL = Taint(key="node.gardener.cloud/critical-components-not-ready", effect="NoSchedule")
-SOON, CLEAR = after(minutes=1), Vision()
+SOON, REACHABLE = after(minutes=1), Reachability()
 CREATING = LastOperation(type="Create", state="Processing")
 
 
@@ -37,9 +37,9 @@ def judge(
     now: datetime = SOON,
     *,
     may_fail: bool = True,
-    vision: Vision = CLEAR,
+    servers: Reachability = REACHABLE,
 ) -> Verdict:
-    return decision.judge(subject, seen, LIMITS, now, may_fail=lambda: may_fail, vision=vision)
+    return decision.judge(subject, seen, LIMITS, now, may_fail=lambda: may_fail, servers=servers)
 
 
 @pytest.mark.parametrize(
@@ -208,19 +208,24 @@ def test_without_permit_nobody_is_given_up_and_only_events_bring_it_back() -> No
     assert verdict == Verdict()
 
 
-def test_out_of_sight_nobody_is_given_up() -> None:
-    blind = Vision(clear=False)
+def test_while_a_server_is_unreachable_nobody_is_given_up() -> None:
+    unreachable = Reachability(reachable=False)
     seen = node(conditions=(NOT_READY,))
-    assert judge(unknown_too_long(), seen, after(hours=1), vision=blind) == Verdict()
-    assert judge(machine(phase=PENDING, node="n"), None, after(hours=1), vision=blind) == Verdict()
+    assert judge(unknown_too_long(), seen, after(hours=1), servers=unreachable) == Verdict()
+    assert (
+        judge(machine(phase=PENDING, node="n"), None, after(hours=1), servers=unreachable)
+        == Verdict()
+    )
 
 
-def test_after_blindness_the_clocks_start_anew() -> None:
-    again = Vision(clear_since=after(hours=1))
+def test_after_an_outage_the_timeouts_start_anew() -> None:
+    again = Reachability(restored_at=after(hours=1))
     seen = node(conditions=(NOT_READY,))
-    verdict = judge(unknown_too_long(), seen, after(hours=1, minutes=1), vision=again)
+    verdict = judge(unknown_too_long(), seen, after(hours=1, minutes=1), servers=again)
     assert verdict == Verdict(after=9 * 60)
-    assert judge(unknown_too_long(), seen, after(hours=1, minutes=10), vision=again).phase is FAILED
+    assert (
+        judge(unknown_too_long(), seen, after(hours=1, minutes=10), servers=again).phase is FAILED
+    )
 
 
 statuses = st.sampled_from(["True", "False", "Unknown"])
@@ -237,7 +242,7 @@ condition_lists = st.lists(
     seen=st.none() | condition_lists,
     minutes=st.integers(0, 60),
     may_fail=st.booleans(),
-    clear=st.booleans(),
+    reachable=st.booleans(),
 )
 def test_verdicts_settle_and_never_fail_without_leave(
     phase: MachinePhase,
@@ -246,14 +251,14 @@ def test_verdicts_settle_and_never_fail_without_leave(
     minutes: int,
     *,
     may_fail: bool,
-    clear: bool,
+    reachable: bool,
 ) -> None:
     subject = machine(phase=phase, node="n", conditions=known, since=BORN)
     found = None if seen is None else node(conditions=seen)
-    vision = Vision(clear=clear)
-    verdict = judge(subject, found, after(minutes=minutes), may_fail=may_fail, vision=vision)
+    servers = Reachability(reachable=reachable)
+    verdict = judge(subject, found, after(minutes=minutes), may_fail=may_fail, servers=servers)
     if verdict.phase is FAILED:
-        assert clear
+        assert reachable
         assert may_fail or phase is PENDING
     assert verdict.phase is not phase
     if verdict.changes_something:
@@ -263,5 +268,7 @@ def test_verdicts_settle_and_never_fail_without_leave(
             conditions=known if verdict.conditions is None else verdict.conditions,
             since=after(minutes=minutes),
         )
-        following = judge(settled, found, after(minutes=minutes), may_fail=may_fail, vision=vision)
+        following = judge(
+            settled, found, after(minutes=minutes), may_fail=may_fail, servers=servers
+        )
         assert following.conditions is None

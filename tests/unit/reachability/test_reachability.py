@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from mcm.client.errors import KubeError, NotFound, ServerError, TransportError
 from mcm.clock import LoopClock
-from mcm.controllers.reachability.check import ApiHealth, Eyesight, Vision
+from mcm.controllers.reachability.probing import ReachabilityProbe
+from mcm.controllers.reachability.state import Reachability, ReachabilityState
 from mcm.simulation.virtualtime import run_virtual
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,51 +21,53 @@ def at(seconds: float) -> datetime:
     return EPOCH + timedelta(seconds=seconds)
 
 
-def test_at_first_all_is_clear_and_no_clock_is_touched() -> None:
-    assert Eyesight(blink=30).vision == Vision(clear=True, clear_since=None)
+def test_at_first_all_is_reachable_and_no_timeout_is_touched() -> None:
+    assert ReachabilityState(tolerance=30).reachability == Reachability(
+        reachable=True, restored_at=None
+    )
 
 
 def test_destruction_stops_at_the_first_miss() -> None:
-    eyes = Eyesight(blink=30)
-    eyes.missed(monotonic=0)
-    assert not eyes.vision.clear
+    state = ReachabilityState(tolerance=30)
+    state.missed(monotonic=0)
+    assert not state.reachability.reachable
 
 
-def test_a_blink_leaves_the_clocks_alone() -> None:
-    eyes = Eyesight(blink=30)
-    eyes.missed(monotonic=0)
-    assert not eyes.saw(now=at(29), monotonic=29)
-    assert eyes.vision == Vision(clear=True, clear_since=None)
+def test_a_short_outage_leaves_the_timeouts_alone() -> None:
+    state = ReachabilityState(tolerance=30)
+    state.missed(monotonic=0)
+    assert not state.answered(now=at(29), monotonic=29)
+    assert state.reachability == Reachability(reachable=True, restored_at=None)
 
 
-def test_after_a_longer_blindness_clocks_start_anew() -> None:
-    eyes = Eyesight(blink=30)
-    eyes.missed(monotonic=0)
-    eyes.missed(monotonic=20)
-    assert eyes.saw(now=at(30), monotonic=30)
-    assert eyes.vision == Vision(clear=True, clear_since=at(30))
-    eyes.saw(now=at(90), monotonic=90)
-    assert eyes.vision.clear_since == at(30)
+def test_after_a_longer_outage_timeouts_start_anew() -> None:
+    state = ReachabilityState(tolerance=30)
+    state.missed(monotonic=0)
+    state.missed(monotonic=20)
+    assert state.answered(now=at(30), monotonic=30)
+    assert state.reachability == Reachability(reachable=True, restored_at=at(30))
+    state.answered(now=at(90), monotonic=90)
+    assert state.reachability.restored_at == at(30)
 
 
-def test_two_blinks_far_apart_are_two_blinks() -> None:
-    eyes = Eyesight(blink=30)
-    eyes.missed(monotonic=0)
-    eyes.saw(now=at(5), monotonic=5)
-    eyes.missed(monotonic=10_000)
-    assert not eyes.saw(now=at(10_005), monotonic=10_005)
+def test_two_short_outages_far_apart_are_two_short_ones() -> None:
+    state = ReachabilityState(tolerance=30)
+    state.missed(monotonic=0)
+    state.answered(now=at(5), monotonic=5)
+    state.missed(monotonic=10_000)
+    assert not state.answered(now=at(10_005), monotonic=10_005)
 
 
 @given(st.lists(st.booleans(), max_size=20))
-def test_vision_is_clear_exactly_if_the_last_look_was(looks: list[bool]) -> None:
-    eyes, time = Eyesight(blink=30), 0.0
-    for clear in looks:
+def test_servers_are_reachable_exactly_if_the_last_probe_was_answered(answers: list[bool]) -> None:
+    state, time = ReachabilityState(tolerance=30), 0.0
+    for answered in answers:
         time += 10
-        if clear:
-            eyes.saw(now=at(time), monotonic=time)
+        if answered:
+            state.answered(now=at(time), monotonic=time)
         else:
-            eyes.missed(monotonic=time)
-        assert eyes.vision.clear is clear
+            state.missed(monotonic=time)
+        assert state.reachability.reachable is answered
 
 
 class Cluster:
@@ -93,14 +96,14 @@ def virtually(test: Callable[[], Coroutine[object, object, None]]) -> Callable[[
     return run
 
 
-class Watchman:
+class Watch:
     def __init__(self) -> None:
         self.clock = LoopClock(EPOCH)
         self.control, self.target = Cluster(self.clock), Cluster(self.clock)
         self.troubles: dict[str, str] = {}
         self.recoveries = 0
         self.registry = CollectorRegistry()
-        self.health = ApiHealth(
+        self.probe = ReachabilityProbe(
             {"control": self.control.probe, "target": self.target.probe},
             mirrors_troubled=lambda: self.troubles,
             recovered=self._recovered,
@@ -120,25 +123,25 @@ class Watchman:
 
 @virtually
 async def test_that_the_probes_object_does_not_exist_is_the_answer_wanted() -> None:
-    watch = Watchman()
-    assert (await watch.health.reconcile("k")).after == 60.0
-    assert watch.health.vision.clear
+    watch = Watch()
+    assert (await watch.probe.reconcile("k")).after == 60.0
+    assert watch.probe.reachability.reachable
     assert watch.frozen == 0
 
 
 @pytest.mark.parametrize("error", [ServerError(500), TransportError("reset")])
-def test_any_other_answer_is_blindness_and_is_looked_after_sooner(error: KubeError) -> None:
+def test_any_other_answer_means_unreachable_and_is_asked_again_sooner(error: KubeError) -> None:
     @virtually
     async def main() -> None:
-        watch = Watchman()
+        watch = Watch()
         watch.target.error = error
-        assert (await watch.health.reconcile("k")).after == 6.0
-        assert not watch.health.vision.clear
+        assert (await watch.probe.reconcile("k")).after == 6.0
+        assert not watch.probe.reachability.reachable
         assert watch.frozen == 1
         watch.target.error = None
         await watch.clock.sleep(40)
-        await watch.health.reconcile("k")
-        assert watch.health.vision == Vision(clear=True, clear_since=at(40))
+        await watch.probe.reconcile("k")
+        assert watch.probe.reachability == Reachability(reachable=True, restored_at=at(40))
         assert watch.recoveries == 1
         assert watch.frozen == 0
 
@@ -147,17 +150,17 @@ def test_any_other_answer_is_blindness_and_is_looked_after_sooner(error: KubeErr
 
 @virtually
 async def test_a_probe_that_hangs_is_given_up_in_time() -> None:
-    watch = Watchman()
+    watch = Watch()
     watch.control.hangs = True
-    await watch.health.reconcile("k")
+    await watch.probe.reconcile("k")
     assert watch.clock.monotonic() == 30.0
-    assert not watch.health.vision.clear
+    assert not watch.probe.reachability.reachable
 
 
 @virtually
-async def test_a_mirror_that_went_silent_is_blindness_too() -> None:
-    watch = Watchman()
+async def test_a_mirror_that_went_silent_counts_as_unreachable_too() -> None:
+    watch = Watch()
     watch.troubles = {"target/nodes": "silent for 200 s"}
-    await watch.health.reconcile("k")
-    assert not watch.health.vision.clear
+    await watch.probe.reconcile("k")
+    assert not watch.probe.reachability.reachable
     assert watch.control.asked == watch.target.asked == 1

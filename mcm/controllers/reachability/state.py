@@ -1,0 +1,48 @@
+"""Are the API servers reachable, and since when: a state machine fed by probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import final
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reachability:
+    """What holds now. Health timeouts start no earlier than ``restored_at`` (None: no bound)."""
+
+    reachable: bool = True
+    restored_at: datetime | None = None
+
+
+@final
+class ReachabilityState:
+    """Takes the answers of one or two clusters together.
+
+    An outage of up to ``tolerance`` seconds leaves the health timeouts alone.
+    """
+
+    def __init__(self, *, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._unreachable_since: float | None = None
+        self._now = Reachability()
+
+    @property
+    def reachability(self) -> Reachability:
+        return self._now
+
+    def answered(self, *, now: datetime, monotonic: float) -> bool:
+        """All clusters answered; tell whether timeouts were restarted."""
+        since, self._unreachable_since = self._unreachable_since, None
+        if since is None or monotonic - since < self._tolerance:
+            self._now = Reachability(restored_at=self._now.restored_at)
+            return False
+        self._now = Reachability(restored_at=now)
+        return True
+
+    def missed(self, *, monotonic: float) -> None:
+        """A cluster did not answer. Destruction stops at once; only timeouts are tolerant."""
+        if self._unreachable_since is None:
+            self._unreachable_since = monotonic
+        self._now = Reachability(reachable=False, restored_at=self._now.restored_at)
