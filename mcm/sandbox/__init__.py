@@ -1,10 +1,10 @@
-"""An embedded Kubernetes cluster: API server, cloud and kubelets in one process.
+"""An embedded Kubernetes cluster, run by users: API server, cloud and kubelets in one process.
 
-:class:`mcm.sandbox.server.ApiServer` is the heart: a plain object that answers requests over a
-versioned store (:mod:`mcm.sandbox.store`). :mod:`mcm.sandbox.loopback` carries a client's requests
-to it without sockets; :mod:`mcm.sandbox.http` puts it on the network. What a real cluster's
-controllers do is done by actors that can be left out: :mod:`mcm.sandbox.garbage`,
-:mod:`mcm.sandbox.namespaces`, :mod:`mcm.sandbox.world`.
+:mod:`mcm.sandbox.apiserver` is the server, which knows nothing of machines;
+:mod:`mcm.sandbox.world` is what a real cluster runs around one: scheduler, workload controllers,
+cloud and kubelets, each a client like any other. :mod:`mcm.sandbox.loopback` carries a client's
+requests to the server without sockets. :mod:`mcm.sandbox.cluster` makes a cluster of them, with
+our kinds defined and, if wanted, the samples applied.
 
 Promises: a request is answered in one step, so requests never interleave; watchers get every
 change once, in the order of revisions; time and chance are injected, so that one seed gives one

@@ -19,9 +19,9 @@ from mcm.client.transport import Request, Response
 from mcm.clock import Clock, SystemClock
 from mcm.providers.simulated import virtual_machine
 from mcm.sandbox import samples
-from mcm.sandbox.http import Certificates, serve_https
-from mcm.sandbox.kubeconfig import write_kubeconfig
-from mcm.sandbox.server import ApiServer
+from mcm.sandbox.apiserver.front.http import Certificates, serve_https
+from mcm.sandbox.apiserver.front.kubeconfig import write_kubeconfig
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.world.world import World
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from typing import final
 
 from mcm.client.errors import RequestTimeout, TransportError
 from mcm.client.transport import Request, Response, StreamResponse
-from mcm.sandbox.apiserver.watching import WatchStream
-from mcm.sandbox.server import ApiServer
+from mcm.sandbox.apiserver.reading.watching import WatchStream
+from mcm.sandbox.apiserver.server import ApiServer
 
 
 @final

@@ -34,9 +34,9 @@ from mcm.leaderelection import LeadershipLost
 from mcm.manager import Manager
 from mcm.options import Options
 from mcm.providers.simulated import provider, virtual_machine
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.loopback import LoopbackTransport
-from mcm.sandbox.server import ApiServer
 from mcm.sandbox.world.world import World
 from mcm.simulation.faults import FaultPlan
 from mcm.simulation.transport import FaultyTransport

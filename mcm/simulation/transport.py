@@ -16,8 +16,8 @@ from typing import final
 from mcm.client.errors import ConnectionRefused, RequestTimeout, TransportError
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import Clock
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.loopback import LoopbackStream, LoopbackTransport
-from mcm.sandbox.server import ApiServer
 from mcm.simulation.faults import (
     Answered,
     Broken,

@@ -17,7 +17,7 @@ from mcm.client.errors import TransportError
 from mcm.client.http import HTTPTransport
 from mcm.client.transport import Request
 from mcm.clock import SystemClock
-from mcm.sandbox.certificates import Certificates
+from mcm.sandbox.apiserver.front.certificates import Certificates
 from tests.envtest.processes import ServerProcess, free_ports
 
 ADMIN = "admin"

@@ -16,10 +16,10 @@ from typing import Self, final
 from mcm.api.meta import JSONObject
 from mcm.client.connection import ConnectionSpec, StaticToken, TLSSpec
 from mcm.clock import SystemClock
-from mcm.sandbox.certificates import Certificates
+from mcm.sandbox.apiserver.front.certificates import Certificates
+from mcm.sandbox.apiserver.front.http import Front, serve_https
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
-from mcm.sandbox.http import Front, serve_https
-from mcm.sandbox.server import ApiServer
 from tests.envtest.bench import Peer
 
 _PATIENCE = 10.0

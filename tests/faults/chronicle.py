@@ -10,9 +10,9 @@ from mcm.api import codec
 from mcm.api.machine import MACHINES, Machine
 from mcm.informers.change import Change
 from mcm.informers.versions import newer
-from mcm.sandbox.server import ApiServer
-from mcm.sandbox.store import Change as Write
-from mcm.sandbox.store import ChangeType
+from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.apiserver.store import Change as Write
+from mcm.sandbox.apiserver.store import ChangeType
 
 
 def unversioned(machine: Machine) -> Machine:

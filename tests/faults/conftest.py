@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.sandbox.http import Certificates
+from mcm.sandbox.apiserver.front.http import Certificates
 from tests.faults.scenario import Security
 
 REPORT: pytest.StashKey[list[str]] = pytest.StashKey()

@@ -20,9 +20,9 @@ from mcm.client.http import HTTPTransport
 from mcm.client.retry import RetryPolicy
 from mcm.clock import Clock, SystemClock
 from mcm.informers import Informer, InformerFactory, ReflectorOptions, Writer
+from mcm.sandbox.apiserver.front.http import Certificates, serve_https
+from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
 from mcm.sandbox.cluster import create_all
-from mcm.sandbox.http import Certificates, serve_https
-from mcm.sandbox.server import ApiServer, ServerSettings
 from mcm.simulation.faults import FaultPlan
 from mcm.simulation.transport import FaultyTransport
 from mcm.workqueue.backoff import Backoff

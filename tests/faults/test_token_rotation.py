@@ -22,9 +22,9 @@ from mcm.client.credentials import Fetched, RenewingCredentials, TokenFileSource
 from mcm.client.http import HTTPTransport
 from mcm.clock import SystemClock
 from mcm.informers import Informer, InformerFactory, ReflectorOptions
+from mcm.sandbox.apiserver.front.http import serve_https
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
-from mcm.sandbox.http import serve_https
-from mcm.sandbox.server import ApiServer
 from tests.faults.harm import UNHARMED, Exchange, Fate, Harm
 from tests.faults.proxy import FaultyProxy
 from tests.faults.scenario import Security

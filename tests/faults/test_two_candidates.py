@@ -17,8 +17,8 @@ import pytest
 
 from mcm.client.transport import Request, Response
 from mcm.clock import SystemClock
-from mcm.sandbox.http import Certificates, Front, serve_https
-from mcm.sandbox.server import ApiServer
+from mcm.sandbox.apiserver.front.http import Certificates, Front, serve_https
+from mcm.sandbox.apiserver.server import ApiServer
 from tests.faults.candidate import COUNTER, NAMESPACE, WRITE_PERIOD, Task
 from tests.faults.writelog import WriteLog
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, cast, final
 
 from mcm.clock import SystemClock
-from mcm.sandbox.server import ApiServer
-from mcm.sandbox.store import Change
+from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.apiserver.store import Change
 from tests.faults.candidate import COUNTER, LEASE
 
 

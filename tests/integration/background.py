@@ -15,10 +15,10 @@ import orjson
 from mcm.api.meta import JSONObject
 from mcm.client.transport import Request, Response
 from mcm.clock import SystemClock
-from mcm.sandbox.garbage import GarbageCollector
-from mcm.sandbox.http import Certificates, Front, serve_https
-from mcm.sandbox.kubeconfig import write_kubeconfig
-from mcm.sandbox.server import ApiServer
+from mcm.sandbox.apiserver.front.http import Certificates, Front, serve_https
+from mcm.sandbox.apiserver.front.kubeconfig import write_kubeconfig
+from mcm.sandbox.apiserver.garbage.collector import GarbageCollector
+from mcm.sandbox.apiserver.server import ApiServer
 
 T = TypeVar("T")
 

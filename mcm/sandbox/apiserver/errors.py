@@ -16,7 +16,7 @@ import orjson
 
 from mcm.api.meta import JSONObject
 from mcm.client.transport import Response
-from mcm.sandbox.registry import ResourceInfo
+from mcm.sandbox.apiserver.registry import ResourceInfo
 
 
 @final

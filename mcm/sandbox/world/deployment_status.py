@@ -14,7 +14,7 @@ from mcm.sandbox.world.kinds import (
     DeploymentStatus,
     ReplicaSet,
 )
-from mcm.sandbox.world.rollouts import limits_of
+from mcm.sandbox.world.rollouts import bounds_of
 
 _COMPLETE = "NewReplicaSetAvailable"
 _UNDER_WAY = "ReplicaSetUpdated"
@@ -55,7 +55,7 @@ def seconds_to_deadline(
 def _availability(
     deployment: Deployment, counted: DeploymentStatus, now: datetime
 ) -> DeploymentCondition:
-    enough = counted.available_replicas >= limits_of(deployment).least
+    enough = counted.available_replicas >= bounds_of(deployment).least
     return _settled(
         deployment,
         DeploymentCondition(

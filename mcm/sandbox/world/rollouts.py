@@ -15,7 +15,7 @@ Sizes = dict[str, int]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RolloutBounds:
     """``most`` pods at any time, ``least`` that must serve."""
 
     desired: int
@@ -23,17 +23,17 @@ class Limits:
     least: int
 
 
-def limits_of(deployment: Deployment) -> Limits:
+def bounds_of(deployment: Deployment) -> RolloutBounds:
     """Percentages round up for surge, down for unavailable; if both are 0, one may be missing."""
     spec = deployment.spec
     desired = max(0, spec.replicas)
     if spec.strategy.type == "Recreate":
-        return Limits(desired, most=desired, least=0)
+        return RolloutBounds(desired, most=desired, least=0)
     surge = share(spec.strategy.rolling_update.max_surge, desired, round_up=True)
     missing = share(spec.strategy.rolling_update.max_unavailable, desired, round_up=False)
     if surge == 0 and missing == 0:
         missing = 1
-    return Limits(desired, most=desired + surge, least=max(0, desired - missing))
+    return RolloutBounds(desired, most=desired + surge, least=max(0, desired - missing))
 
 
 def next_sizes(
@@ -41,40 +41,42 @@ def next_sizes(
 ) -> Sizes:
     """Take the next step of a rollout. ``old`` is oldest first; ``old_pods`` counts those of old
     sets that still exist, on their way out or not."""
-    limits = limits_of(deployment)
+    bounds = bounds_of(deployment)
     if deployment.spec.paused:
-        return _scaled_only(limits, new, old)
+        return _scaled_only(bounds, new, old)
     if new is None:
         return {}
     if deployment.spec.strategy.type == "Recreate":
-        return _recreated(limits, new, old, old_pods)
-    return _rolled(limits, new, old)
+        return _recreated(bounds, new, old, old_pods)
+    return _rolled(bounds, new, old)
 
 
-def _scaled_only(limits: Limits, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
+def _scaled_only(bounds: RolloutBounds, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
     """A paused rollout still follows ``replicas``, where it is clear which set is meant."""
     sets = [*old, *([new] if new is not None else [])]
     active = [s for s in sets if s.spec.replicas > 0] or ([new] if new is not None else [])
-    return _changed(active[0], limits.desired) if len(active) == 1 else {}
+    return _changed(active[0], bounds.desired) if len(active) == 1 else {}
 
 
-def _recreated(limits: Limits, new: ReplicaSet, old: Sequence[ReplicaSet], old_pods: int) -> Sizes:
+def _recreated(
+    bounds: RolloutBounds, new: ReplicaSet, old: Sequence[ReplicaSet], old_pods: int
+) -> Sizes:
     sizes: Sizes = {}
     for replica_set in old:
         sizes |= _changed(replica_set, 0)
     if not sizes and not old_pods:
-        sizes |= _changed(new, limits.desired)
+        sizes |= _changed(new, bounds.desired)
     return sizes
 
 
-def _rolled(limits: Limits, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
-    sizes = _grown(limits, new, old)
+def _rolled(bounds: RolloutBounds, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
+    sizes = _grown(bounds, new, old)
     size_of_new = sizes.get(new.metadata.name, new.spec.replicas)
     total = size_of_new + sum(s.spec.replicas for s in old)
     starting = max(0, size_of_new - new.status.available_replicas)
-    spare = total - limits.least - starting
+    spare = total - bounds.least - starting
     serving = new.status.available_replicas + sum(s.status.available_replicas for s in old)
-    surplus = serving - limits.least
+    surplus = serving - bounds.least
     shrunk = {s.metadata.name: s.spec.replicas for s in old}
     # Pods that do not serve cost nobody anything: they go first, whichever set they are of.
     for replica_set in old:
@@ -94,12 +96,12 @@ def _within(*numbers: int) -> int:
     return max(0, min(numbers))
 
 
-def _grown(limits: Limits, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
+def _grown(bounds: RolloutBounds, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
     size = new.spec.replicas
-    if size >= limits.desired:
-        return _changed(new, limits.desired)
-    room = limits.most - size - sum(s.spec.replicas for s in old)
-    return _changed(new, size + min(max(0, room), limits.desired - size))
+    if size >= bounds.desired:
+        return _changed(new, bounds.desired)
+    room = bounds.most - size - sum(s.spec.replicas for s in old)
+    return _changed(new, size + min(max(0, room), bounds.desired - size))
 
 
 def _changed(replica_set: ReplicaSet, size: int) -> Sizes:

@@ -10,10 +10,10 @@ from mcm.client.client import Client
 from mcm.clock import Clock
 from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.cloud import SimulatedCloud
-from mcm.sandbox.garbage import GarbageCollector
+from mcm.sandbox.apiserver.garbage.collector import GarbageCollector
+from mcm.sandbox.apiserver.garbage.namespaces import NamespaceController
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.loopback import LoopbackTransport
-from mcm.sandbox.namespaces import NamespaceController
-from mcm.sandbox.server import ApiServer
 from mcm.sandbox.world.actor import Actor
 from mcm.sandbox.world.binding import Binder
 from mcm.sandbox.world.daemon_sets import DaemonSets

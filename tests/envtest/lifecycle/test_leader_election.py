@@ -14,7 +14,7 @@ from mcm.api.timestamps import parse_rfc3339
 from mcm.client.kubeconfig import load
 from mcm.manager import LEASE_NAMES
 from mcm.options import LeaderElection
-from mcm.sandbox.kubeconfig import write_kubeconfig
+from mcm.sandbox.apiserver.front.kubeconfig import write_kubeconfig
 from tests.envtest import assets
 from tests.envtest.bench import Document
 from tests.envtest.control_plane import ControlPlane

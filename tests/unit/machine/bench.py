@@ -50,9 +50,9 @@ from mcm.driver import (
 from mcm.events import CORE_EVENTS, EVENTS, EventRecorder
 from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.loopback import LoopbackTransport
-from mcm.sandbox.server import ApiServer
 from mcm.simulation.faults import FaultPlan
 from mcm.simulation.transport import FaultyTransport
 from mcm.simulation.virtualtime import run_virtual

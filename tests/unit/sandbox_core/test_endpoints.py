@@ -6,7 +6,7 @@ import random
 import pytest
 
 from mcm.client.transport import Response
-from mcm.sandbox.server import ApiServer
+from mcm.sandbox.apiserver.server import ApiServer
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,
     NODES,
@@ -187,7 +187,7 @@ def test_a_bug_is_a_500_and_in_the_log_or_leaves_the_server(
     def broken(*_: object) -> Response:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("mcm.sandbox.server.answer", broken)
+    monkeypatch.setattr("mcm.sandbox.apiserver.server.answer", broken)
     with pytest.raises(ZeroDivisionError):
         api.send("GET", CONFIG_MAPS)
     api.server.settings.raise_bugs = False

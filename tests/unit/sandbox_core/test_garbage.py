@@ -6,7 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcm.sandbox.garbage import USER_AGENT, GarbageCollector, controller_reference
+from mcm.sandbox.apiserver.garbage.collector import (
+    USER_AGENT,
+    GarbageCollector,
+    controller_reference,
+)
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     CONFIG_MAPS,

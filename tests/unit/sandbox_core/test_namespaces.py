@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mcm.sandbox.namespaces import USER_AGENT, NamespaceController
+from mcm.sandbox.apiserver.garbage.namespaces import USER_AGENT, NamespaceController
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.sandbox_core.workbench import (
     WIDGETS,

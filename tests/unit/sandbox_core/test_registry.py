@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.sandbox.builtin import BUILTIN_RESOURCES
-from mcm.sandbox.registry import Registry, ResourceInfo, version_priority
+from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES
+from mcm.sandbox.apiserver.registry import Registry, ResourceInfo, version_priority
 
 
 def info(version: str = "v1", *, singular: str = "") -> ResourceInfo:

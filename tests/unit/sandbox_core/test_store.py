@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.store import Change, ChangeType, Compacted, Store, Stored
+from mcm.sandbox.apiserver.store import Change, ChangeType, Compacted, Store, Stored
 
 
 def body(value: int = 0) -> JSONObject:

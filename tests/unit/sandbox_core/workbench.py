@@ -13,8 +13,8 @@ import orjson
 
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import Clock, LoopClock
-from mcm.sandbox.apiserver.watching import WatchStream
-from mcm.sandbox.server import ApiServer, ServerSettings
+from mcm.sandbox.apiserver.reading.watching import WatchStream
+from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 
 from mcm.client.errors import ConfigurationError
-from mcm.sandbox.certificates import Certificates
+from mcm.sandbox.apiserver.front.certificates import Certificates
 
 
 class FixedClock:

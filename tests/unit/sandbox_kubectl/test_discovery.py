@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
+from mcm.sandbox.apiserver.discovery import discovery_response
 from mcm.sandbox.apiserver.errors import StatusError
-from mcm.sandbox.builtin import BUILTIN_RESOURCES
-from mcm.sandbox.discovery import discovery_response
-from mcm.sandbox.registry import Registry, ResourceInfo, ScalePaths
+from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES
+from mcm.sandbox.apiserver.registry import Registry, ResourceInfo, ScalePaths
 
 WIDGET = ResourceInfo(
     "example.com",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.fields.sets import (
+from mcm.sandbox.apiserver.fields.sets import (
     FieldError,
     Path,
     compare,
@@ -15,7 +15,7 @@ from mcm.sandbox.fields.sets import (
     paths_of,
     with_named_fields,
 )
-from mcm.sandbox.fields.types import root_type
+from mcm.sandbox.apiserver.fields.types import root_type
 
 POD = root_type(None, kind="Pod")
 elements = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])

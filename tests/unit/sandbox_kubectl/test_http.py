@@ -19,9 +19,9 @@ import pytest
 
 from mcm.client.errors import ConfigurationError
 from mcm.clock import SystemClock
-from mcm.sandbox import http
-from mcm.sandbox.http import Certificates, Front, serve_https
-from mcm.sandbox.server import LARGEST_BODY, ApiServer
+from mcm.sandbox.apiserver.front import http
+from mcm.sandbox.apiserver.front.http import Certificates, Front, serve_https
+from mcm.sandbox.apiserver.server import LARGEST_BODY, ApiServer
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

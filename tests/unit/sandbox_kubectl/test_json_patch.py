@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.patches import PatchError, apply_json_patch
-from mcm.sandbox.patches.json_patch import MAX_OPERATIONS
+from mcm.sandbox.apiserver.patches import PatchError, apply_json_patch
+from mcm.sandbox.apiserver.patches.json_patch import MAX_OPERATIONS
 
 
 def op(name: str, path: str, **more: object) -> JSONObject:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.tables.jsonpath import PathError, find_all
+from mcm.sandbox.apiserver.tables.jsonpath import PathError, find_all
 
 DOCUMENT: JSONObject = {
     "metadata": {"name": "m", "labels": {"a.b/c": "dotted", "plain": "p"}},

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mcm.client.errors import ConfigurationError
-from mcm.sandbox.kubeconfig import write_kubeconfig
+from mcm.sandbox.apiserver.front.kubeconfig import write_kubeconfig
 
 
 @dataclass(frozen=True)

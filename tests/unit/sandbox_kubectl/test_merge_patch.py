@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.patches import apply_merge_patch
+from mcm.sandbox.apiserver.patches import apply_merge_patch
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
 keys = st.sampled_from("abcd")

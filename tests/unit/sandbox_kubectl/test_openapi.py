@@ -7,9 +7,9 @@ import pytest
 
 from mcm.api.meta import JSONObject
 from mcm.sandbox.apiserver.errors import StatusError
-from mcm.sandbox.builtin import BUILTIN_RESOURCES
-from mcm.sandbox.openapi import openapi_response
-from mcm.sandbox.registry import Registry, ResourceInfo
+from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES
+from mcm.sandbox.apiserver.openapi import openapi_response
+from mcm.sandbox.apiserver.registry import Registry, ResourceInfo
 
 
 def widget(**properties: object) -> ResourceInfo:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.protobuf import Unsupported, to_json
-from mcm.sandbox.protobuf.decoding import _message_fields
-from mcm.sandbox.protobuf.messages import KINDS, MESSAGES
+from mcm.sandbox.apiserver.protobuf import Unsupported, to_json
+from mcm.sandbox.apiserver.protobuf.decoding import _message_fields
+from mcm.sandbox.apiserver.protobuf.messages import KINDS, MESSAGES
 
 Part = tuple[int, int | str | bytes]
 

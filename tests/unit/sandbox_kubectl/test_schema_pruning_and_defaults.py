@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.schema import apply_defaults, prune
+from mcm.sandbox.apiserver.schema import apply_defaults, prune
 
 
 def of_spec(**properties: object) -> JSONObject:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.schema import FieldCause, validate
+from mcm.sandbox.apiserver.schema import FieldCause, validate
 
 
 def causes(value: object, schema: JSONObject) -> list[FieldCause]:

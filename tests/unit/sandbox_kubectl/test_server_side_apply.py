@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.apply import ApplyConflict, FieldError, server_side_apply, track_update
+from mcm.sandbox.apiserver.writing.apply import (
+    ApplyConflict,
+    FieldError,
+    server_side_apply,
+    track_update,
+)
 
 NOW = "2025-01-01T00:00:00Z"
 LATER = "2025-01-01T00:01:00Z"

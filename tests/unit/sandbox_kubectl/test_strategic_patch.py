@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.patches import PatchError, apply_strategic_patch
+from mcm.sandbox.apiserver.patches import PatchError, apply_strategic_patch
 
 
 def pod(**spec: object) -> JSONObject:

@@ -7,9 +7,9 @@ import pytest
 
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import rfc3339
-from mcm.sandbox.builtin import BUILTIN_RESOURCES
-from mcm.sandbox.registry import PrinterColumn, ResourceInfo
-from mcm.sandbox.tables import columns_of, human_duration, render_table
+from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES
+from mcm.sandbox.apiserver.registry import PrinterColumn, ResourceInfo
+from mcm.sandbox.apiserver.tables import columns_of, human_duration, render_table
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 BY_KIND = {(i.group, i.kind): i for i in BUILTIN_RESOURCES}

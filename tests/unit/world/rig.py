@@ -18,8 +18,8 @@ from mcm.client.transport import Request, Response
 from mcm.clock import LoopClock
 from mcm.providers.simulated.cloud import SimulatedCloud
 from mcm.providers.simulated.virtual_machine import GROUP, VIRTUAL_MACHINES, crd_manifest
+from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.loopback import LoopbackTransport
-from mcm.sandbox.server import ApiServer
 from mcm.sandbox.world.world import World
 from mcm.simulation.virtualtime import run_virtual
 

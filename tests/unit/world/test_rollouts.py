@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcm.sandbox.world.kinds import Deployment, ReplicaSet
-from mcm.sandbox.world.rollouts import Limits, limits_of, next_sizes
+from mcm.sandbox.world.rollouts import RolloutBounds, bounds_of, next_sizes
 from mcm.sandbox.world.shares import share
 from tests.unit.world.manifests import workload
 
@@ -50,18 +50,18 @@ def test_a_share_is_a_number_or_a_percentage(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "limits"),
+    ("wanted", "bounds"),
     [
-        (deployment(10), Limits(10, most=13, least=8)),
-        (deployment(1), Limits(1, most=2, least=1)),
-        (deployment(4, maxSurge=0, maxUnavailable=0), Limits(4, most=4, least=3)),
-        (deployment(4, maxSurge="50%", maxUnavailable=1), Limits(4, most=6, least=3)),
-        (deployment(4, recreate=True), Limits(4, most=4, least=0)),
-        (deployment(0), Limits(0, most=0, least=0)),
+        (deployment(10), RolloutBounds(10, most=13, least=8)),
+        (deployment(1), RolloutBounds(1, most=2, least=1)),
+        (deployment(4, maxSurge=0, maxUnavailable=0), RolloutBounds(4, most=4, least=3)),
+        (deployment(4, maxSurge="50%", maxUnavailable=1), RolloutBounds(4, most=6, least=3)),
+        (deployment(4, recreate=True), RolloutBounds(4, most=4, least=0)),
+        (deployment(0), RolloutBounds(0, most=0, least=0)),
     ],
 )
-def test_limits_come_from_the_strategy(wanted: Deployment, limits: Limits) -> None:
-    assert limits_of(wanted) == limits
+def test_bounds_come_from_the_strategy(wanted: Deployment, bounds: RolloutBounds) -> None:
+    assert bounds_of(wanted) == bounds
 
 
 def test_a_first_rollout_starts_all_pods_at_once() -> None:
@@ -107,7 +107,7 @@ def test_whatever_the_strategy_a_rollout_keeps_its_limits_and_ends(
     replicas: int, surge: int, missing: int, olds: list[int], start: int
 ) -> None:
     wanted = deployment(replicas, maxSurge=surge, maxUnavailable=missing)
-    limits = limits_of(wanted)
+    limits = bounds_of(wanted)
     sizes = {"new": start, **{f"old{i}": size for i, size in enumerate(olds)}}
     serving = dict(sizes)
     for _ in range(200):

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: refused or accepted, and served from the next request on."""

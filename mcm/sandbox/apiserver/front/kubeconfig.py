@@ -1,0 +1,84 @@
+"""The kubeconfig by which ``kubectl`` and the manager reach a sandbox."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Protocol
+
+import yaml
+
+from mcm.api.meta import JSONObject
+from mcm.client.errors import ConfigurationError
+from mcm.sandbox.apiserver.front.private_files import write_private
+
+NAME = "mcm-sandbox"
+"""The name of its only cluster, user and context."""
+
+
+class Endpoint(Protocol):
+    """A server that can be reached: where, whom to trust, what to say."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def ca(self) -> bytes: ...
+
+    @property
+    def token(self) -> str: ...
+
+
+def kubeconfig(endpoint: Endpoint, *, namespace: str = "default") -> JSONObject:
+    """Return a kubeconfig with the CA inline and a bearer token."""
+    certificate = base64.b64encode(endpoint.ca).decode()
+    context = {"cluster": NAME, "user": NAME, "namespace": namespace}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": NAME,
+                "cluster": {"server": endpoint.url, "certificate-authority-data": certificate},
+            }
+        ],
+        "users": [{"name": NAME, "user": {"token": endpoint.token}}],
+        "contexts": [{"name": NAME, "context": context}],
+        "current-context": NAME,
+        "preferences": {},
+    }
+
+
+def write_kubeconfig(path: Path, endpoint: Endpoint, *, namespace: str = "default") -> None:
+    """Write the kubeconfig with mode 0600, whole or not at all.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or belongs to other clusters: a kubeconfig
+            that is not a sandbox's is never overwritten.
+    """
+    try:
+        if path.exists() and not _is_a_sandboxs(path.read_bytes()):
+            raise ConfigurationError(
+                f"{path} is not a kubeconfig of the sandbox and would be overwritten; "
+                "choose another file with --kubeconfig, or remove it"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = yaml.safe_dump(kubeconfig(endpoint, namespace=namespace), sort_keys=False)
+        write_private(path, document.encode())
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write the kubeconfig {path}: {error.strerror or error}"
+        ) from error
+
+
+def _is_a_sandboxs(content: bytes) -> bool:
+    if not content.strip():
+        return True
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError:
+        return False
+    clusters = document.get("clusters") if isinstance(document, dict) else None
+    if not isinstance(clusters, list):
+        return False
+    return [c.get("name") for c in clusters if isinstance(c, dict)] == [NAME]

@@ -1,0 +1,1 @@
+"""Get, list and watch: which objects, at which revision, in which version and form."""

@@ -1,0 +1,1 @@
+"""From a request to the handler of its verb: path, options and accepted forms, taken apart."""

@@ -1,0 +1,206 @@
+"""What every handler gets: the server's state, and the request taken apart."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, cast, final
+
+import orjson
+import yaml
+
+from mcm.api.meta import JSONObject
+from mcm.api.timestamps import rfc3339
+from mcm.clock import Clock
+from mcm.sandbox.apiserver.errors import (
+    bad_request,
+    invalid_options,
+    not_supported,
+    unsupported_media_type,
+)
+from mcm.sandbox.apiserver.registry import Registry, ResourceInfo
+from mcm.sandbox.apiserver.requests.negotiation import Form, media_type_of
+from mcm.sandbox.apiserver.requests.routing import Target
+from mcm.sandbox.apiserver.store import Store
+
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_BODY_TYPES = ("application/json", "application/yaml")
+_MANAGER_LIMIT = 128
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON has it: what looks like a time stays text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@final
+@dataclass(slots=True)
+class ServerSettings:
+    """What tests and benches may change, at any time.
+
+    ``bookmark_period``: seconds between bookmarks. ``watch_buffer``: undelivered events a watch
+    may hold before its stream is closed. ``expired_watch_as_http``: a watch from a compacted
+    revision fails with HTTP 410 rather than an ERROR event (upstream does either, by path).
+    ``fresh_wait``: seconds a read waits for a revision not yet reached. ``managed_fields``: keep
+    metadata.managedFields on ordinary writes; apply patches always do. ``raise_bugs``: an exception
+    that is no answer leaves the server instead of becoming a 500. ``event_lifetime``: seconds
+    after its last write that an Event is kept. ``read_lag``: how many revisions the answers to
+    lists that may be stale (resourceVersion "0" or "not older than") are behind, as those of a
+    lagging replica.
+    """
+
+    bookmark_period: float = 60.0
+    watch_buffer: int = 4096
+    expired_watch_as_http: bool = False
+    fresh_wait: float = 3.0
+    managed_fields: bool = True
+    raise_bugs: bool = False
+    event_lifetime: float = 3600.0
+    read_lag: int = 0
+
+
+class OpenStream(Protocol):
+    """A watch under way, on the collection ``storage``."""
+
+    @property
+    def storage(self) -> str: ...
+
+    def end(self) -> None: ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The parts all handlers share. ``streams`` are the watches under way."""
+
+    store: Store
+    registry: Registry
+    clock: Clock
+    random: random.Random
+    settings: ServerSettings = field(default_factory=ServerSettings)
+    streams: set[OpenStream] = field(default_factory=set)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def stamp(self) -> str:
+        """Return now as the API writes it, in whole seconds."""
+        return rfc3339(self.clock.now())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a resource. ``query`` holds the first value of each parameter, ``headers``
+    have lower-case names."""
+
+    target: Target
+    verb: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    form: Form
+    agent: str
+
+    @property
+    def info(self) -> ResourceInfo:
+        return self.target.info
+
+    def flag(self, name: str) -> bool:
+        """Read a boolean parameter in any of Go's spellings. Raises StatusError (400)."""
+        value = self.query.get(name, "")
+        if value in _TRUE:
+            return True
+        if not value or value in _FALSE:
+            return False
+        raise bad_request(f"invalid value {value!r} for the boolean parameter {name}")
+
+    def number(self, name: str) -> int | None:
+        """Read an integer parameter; None if absent. Raises StatusError (400)."""
+        value = self.query.get(name, "")
+        if not value:
+            return None
+        if not value.lstrip("-").isdecimal():
+            raise bad_request(f"invalid value {value!r} for the integer parameter {name}")
+        return int(value)
+
+    def media_type(self) -> str:
+        return media_type_of(self.headers.get("content-type", "application/json"))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The parameters all writes share. ``manager`` owns the fields a write sets."""
+
+    manager: str
+    dry_run: bool = False
+    validation: str = "Warn"
+    force: bool = False
+
+
+def write_options(call: Call) -> WriteOptions:
+    """Read a write's parameters. Raises StatusError (400, 422)."""
+    query = call.query
+    agent = call.agent.partition("/")[0][:_MANAGER_LIMIT]
+    if not query:
+        return WriteOptions(agent)
+    validation = query.get("fieldValidation", "")
+    if validation not in _VALIDATIONS:
+        cause = not_supported("fieldValidation", validation, _VALIDATIONS)
+        raise invalid_options(_OPTIONS_KINDS[call.verb], cause)
+    return WriteOptions(
+        manager=query.get("fieldManager", "") or agent,
+        dry_run=is_dry_run(query.get("dryRun", ""), _OPTIONS_KINDS[call.verb]),
+        validation=validation or "Warn",
+        force=call.flag("force"),
+    )
+
+
+def is_dry_run(value: str, options_kind: str) -> bool:
+    """Tell whether a dryRun directive asks for one. Raises StatusError (422) if unknown."""
+    if value not in ("", "All"):
+        raise invalid_options(options_kind, not_supported("dryRun", value, ("All",)))
+    return value == "All"
+
+
+def decode_body(call: Call) -> JSONObject:
+    """Decode the object of a create or update. Raises StatusError (400, 415)."""
+    media_type = call.media_type()
+    if media_type not in ("", *_BODY_TYPES):
+        raise unsupported_media_type(_BODY_TYPES)
+    return decode_object(call.body)
+
+
+def decode_object(body: bytes) -> JSONObject:
+    """Decode a JSON object, or a YAML one if it is no JSON. Raises StatusError (400)."""
+    value = decode_document(body)
+    if not isinstance(value, dict):
+        raise bad_request("the request body must be an object")
+    return cast(JSONObject, value)
+
+
+def decode_document(body: bytes) -> object:
+    """Decode JSON, or YAML if it is no JSON. Raises StatusError (400)."""
+    if not body:
+        raise bad_request("the request has no body")
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if body.lstrip()[:1] in (b"{", b"["):
+            raise bad_request(f"error decoding the body: {error}") from None
+    try:
+        # There and back: what JSON cannot say (other keys than text, huge numbers) ends here.
+        return cast(object, orjson.loads(orjson.dumps(yaml.load(body, Loader=_Loader))))
+    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
+        raise bad_request(f"error decoding the body: {error}") from None

@@ -1,0 +1,208 @@
+"""What single built-in kinds do to their objects before they are kept: defaults, derived fields,
+immutable ones. Everything not listed here is kept as it was sent."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from mcm.api.meta import JSONObject
+from mcm.api.timestamps import micro_time, parse_rfc3339
+from mcm.sandbox.apiserver.definitions.checking import prepare_definition
+from mcm.sandbox.apiserver.errors import (
+    StatusCause,
+    bad_request,
+    forbidden,
+    invalid,
+    not_permitted,
+    required,
+    wrong_value,
+)
+from mcm.sandbox.apiserver.kinds.builtin import (
+    DEFINITIONS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+)
+from mcm.sandbox.apiserver.reading.conversion import EVENTS_GROUP
+from mcm.sandbox.apiserver.registry import ResourceInfo
+from mcm.sandbox.apiserver.requests.calls import ServerState
+from mcm.sandbox.apiserver.store import Stored
+
+NAMESPACE_FINALIZER = "kubernetes"
+"""In ``spec.finalizers`` until the namespace is empty."""
+
+SYSTEM_PRIORITIES: Mapping[str, int] = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+
+Strategy = Callable[[ServerState, ResourceInfo, JSONObject, Stored | None], None]
+"""Changes an object's top level in place; nested values are shared and must be replaced, not
+changed. The last argument is the state before an update, None for a creation. Raises StatusError.
+"""
+
+
+def prepare(state: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """Apply the strategy of a built-in kind, if it has one."""
+    strategy = _STRATEGIES.get(info.storage)
+    if strategy is not None:
+        strategy(state, info, obj, live)
+
+
+def _spec(obj: JSONObject) -> JSONObject:
+    found = obj.get("spec") or {}
+    if not isinstance(found, dict):
+        raise bad_request("spec must be an object")
+    return dict(found)
+
+
+def _name(obj: JSONObject) -> str:
+    return cast(str, cast(JSONObject, obj["metadata"])["name"])
+
+
+def _secret(_: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """Fold ``stringData`` into ``data``; the type cannot change, nor anything if immutable."""
+    plain = obj.pop("stringData", None)
+    if isinstance(plain, dict) and plain:
+        encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in plain.items()}
+        obj["data"] = {**cast(JSONObject, obj.get("data") or {}), **encoded}
+    if live is None:
+        obj.setdefault("type", "Opaque")
+    else:
+        obj["type"] = obj.get("type") or live.body.get("type")
+    _check_base64(obj.get("data"), live)
+    causes: list[StatusCause] = []
+    if live is not None and obj["type"] != live.body.get("type"):
+        causes.append(wrong_value("type", obj["type"], "field is immutable"))
+    if live is not None and _breaks_immutability(obj, live):
+        causes.append(not_permitted("data", "field is immutable when `immutable` is set"))
+    if causes:
+        raise invalid(info, _name(obj), causes)
+
+
+def _breaks_immutability(obj: JSONObject, live: Stored) -> bool:
+    if live.body.get("immutable") is not True:
+        return False
+    return obj.get("data") != live.body.get("data") or obj.get("immutable") is not True
+
+
+def _check_base64(data: object, live: Stored | None) -> None:
+    if not isinstance(data, dict) or (live is not None and data is live.body.get("data")):
+        return
+    for key, value in data.items():
+        try:
+            base64.b64decode(cast(str, value), validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            # The value is a secret, even where it is none: it must not appear in an error.
+            raise bad_request(f"cannot decode the object: data[{key}] is not base64") from None
+
+
+def _namespace(_: ServerState, __: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """Only the finalize subresource changes ``spec.finalizers``."""
+    if live is not None:
+        obj["spec"] = live.body["spec"]
+        return
+    obj["spec"] = {"finalizers": [NAMESPACE_FINALIZER]}
+    meta = cast(JSONObject, obj["metadata"])
+    labels = cast(JSONObject, meta.get("labels") or {})
+    meta["labels"] = {**labels, "kubernetes.io/metadata.name": meta["name"]}
+
+
+def _pod(state: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """Default what schedulers, kubelets and drains read."""
+    if live is not None:
+        return
+    spec = _spec(obj)
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("schedulerName", "default-scheduler")
+    if spec.get("terminationGracePeriodSeconds") is None:
+        spec["terminationGracePeriodSeconds"] = 30
+    _resolve_priority(state, info, obj, spec)
+    obj["spec"] = spec
+
+
+def _resolve_priority(
+    state: ServerState, info: ResourceInfo, obj: JSONObject, spec: JSONObject
+) -> None:
+    name = spec.get("priorityClassName")
+    if not name:
+        spec.setdefault("priority", 0)
+        return
+    value = SYSTEM_PRIORITIES.get(cast(str, name))
+    if value is None:
+        found = state.store.collection(_PRIORITY_CLASSES).get(cast(str, name))
+        if found is None:
+            raise forbidden(info, _name(obj), f"no PriorityClass with name {name} was found")
+        value = cast(int, found.body.get("value", 0))
+    spec["priority"] = value
+
+
+def _replicated(_: ServerState, __: ResourceInfo, obj: JSONObject, ___: Stored | None) -> None:
+    spec = obj.get("spec")
+    if isinstance(spec, dict) and spec.get("replicas") is None:
+        obj["spec"] = {**spec, "replicas": 1}
+
+
+def _lease(_: ServerState, info: ResourceInfo, obj: JSONObject, __: Stored | None) -> None:
+    """Keep the times as MicroTime; refuse a term that is none."""
+    spec = _spec(obj)
+    for field in ("acquireTime", "renewTime"):
+        if spec.get(field) is not None:
+            spec[field] = _micro_time(f"spec.{field}", spec[field])
+    causes: list[StatusCause] = []
+    for field, least, detail in (
+        ("leaseDurationSeconds", 1, "must be greater than 0"),
+        ("leaseTransitions", 0, "must be greater than or equal to 0"),
+    ):
+        value = spec.get(field)
+        if isinstance(value, int) and value < least:
+            causes.append(wrong_value(f"spec.{field}", value, detail))
+    if causes:
+        raise invalid(info, _name(obj), causes)
+    if "spec" in obj:
+        obj["spec"] = spec
+
+
+def _micro_time(field: str, value: object) -> str:
+    try:
+        return micro_time(parse_rfc3339(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise bad_request(f"cannot decode the object: {field} is no MicroTime") from None
+
+
+def _event(_: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """What is sent to events.k8s.io must say everything; the older API asks for nothing."""
+    if live is not None or info.group != EVENTS_GROUP:
+        return
+    # Objects are kept under the older names.
+    wanted = {
+        "eventTime": "eventTime",
+        "reportingController": "reportingComponent",
+        "reportingInstance": "reportingInstance",
+        "action": "action",
+        "reason": "reason",
+    }
+    causes = [required(field) for field, kept in wanted.items() if not obj.get(kept)]
+    if obj.get("type") not in ("Normal", "Warning"):
+        causes.append(wrong_value("type", obj.get("type") or "", "must be Normal or Warning"))
+    if causes:
+        raise invalid(info, _name(obj), causes)
+
+
+_STRATEGIES: Mapping[str, Strategy] = {
+    SECRETS: _secret,
+    NAMESPACES: _namespace,
+    PODS: _pod,
+    DEFINITIONS: prepare_definition,
+    EVENTS: _event,
+    LEASES: _lease,
+    "deployments.apps": _replicated,
+    "replicasets.apps": _replicated,
+    "statefulsets.apps": _replicated,
+}
