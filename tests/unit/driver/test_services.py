@@ -26,7 +26,7 @@ from mcm.manager import Manager
 from mcm.options import Options
 from mcm.providers.simulated import provider as simulated
 from mcm.sandbox.loopback import LoopbackTransport
-from mcm.sandbox.server import ApiServer
+from mcm.sandbox.apiserver.server import ApiServer
 
 CLOCK = SystemClock()
 
