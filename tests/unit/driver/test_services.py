@@ -25,8 +25,8 @@ from mcm.driver import (
 from mcm.manager import Manager
 from mcm.options import Options
 from mcm.providers.simulated import provider as simulated
-from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.loopback import LoopbackTransport
 
 CLOCK = SystemClock()
 
