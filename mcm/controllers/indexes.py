@@ -34,7 +34,7 @@ def add_index(store: Store[T], name: str, function: IndexFunction[T]) -> None:
 def index_machines(machines: Store[Machine]) -> None:
     """Make the functions below work on ``machines``; may be called more than once."""
     add_index(machines, _BY_NODE, lambda m: (m.node_name,) if m.node_name else ())
-    add_index(machines, _BY_CLASS, _class_of)
+    add_index(machines, _BY_CLASS, class_keys_of)
 
 
 def index_classes(classes: Store[MachineClass]) -> None:
@@ -63,6 +63,14 @@ def machines_of_class(machines: Store[Machine], class_key: str) -> Sequence[Mach
     return machines.by_index(_BY_CLASS, class_key)
 
 
+def class_keys_of(machine: Machine) -> Sequence[str]:
+    """Return the key of the machine's class, if it names one of our kind."""
+    class_ = machine.spec.class_
+    if class_.kind != KIND_MACHINE_CLASS or not class_.name:
+        return ()
+    return (f"{machine.metadata.namespace}/{class_.name}",)
+
+
 def classes_using(classes: Store[MachineClass], secret_key: str) -> Sequence[MachineClass]:
     """Return the classes that refer to that secret."""
     return classes.by_index(_CLASSES_BY_SECRET, secret_key)
@@ -86,10 +94,3 @@ def attachments_on(
 def _machine_named_on(node: Node) -> Iterable[str]:
     name = node.metadata.labels.get(LABEL_NODE_MACHINE_NAME)
     return (name,) if name else ()
-
-
-def _class_of(machine: Machine) -> Iterable[str]:
-    class_ = machine.spec.class_
-    if class_.kind != KIND_MACHINE_CLASS or not class_.name:
-        return ()
-    return (f"{machine.metadata.namespace}/{class_.name}",)

@@ -23,20 +23,6 @@ def for_this_version(meta: ObjectMeta, change: Mapping[str, object]) -> JSONObje
     return _bound(change, {"uid": meta.uid, "resourceVersion": meta.resource_version})
 
 
-def with_finalizer(meta: ObjectMeta, finalizer: str) -> JSONObject | None:
-    """Return the change that adds ``finalizer``; None if it is there."""
-    if finalizer in meta.finalizers:
-        return None
-    return {"metadata": {"finalizers": sorted({*meta.finalizers, finalizer})}}
-
-
-def without_finalizer(meta: ObjectMeta, finalizer: str) -> JSONObject | None:
-    """Return the change that removes ``finalizer``; None if it is not there."""
-    if finalizer not in meta.finalizers:
-        return None
-    return {"metadata": {"finalizers": [f for f in meta.finalizers if f != finalizer]}}
-
-
 def _bound(change: Mapping[str, object], precondition: Mapping[str, str]) -> JSONObject:
     metadata = change.get("metadata")
     inner = metadata if isinstance(metadata, Mapping) else {}

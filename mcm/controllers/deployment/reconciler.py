@@ -41,7 +41,8 @@ from mcm.controllers.deployment.strategy import Decision
 from mcm.controllers.deployment.wanted_sets import wanted_sets, without_mark
 from mcm.controllers.deployment.world import World
 from mcm.controllers.fanout import raise_together
-from mcm.controllers.preconditions import for_this_version, with_finalizer, without_finalizer
+from mcm.controllers.finalizers import with_finalizer, without_finalizer
+from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.store import Store
 from mcm.informers.writer import Writer

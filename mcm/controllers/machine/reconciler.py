@@ -7,6 +7,7 @@ from typing import final
 from mcm.api.machine import Machine
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.api.validation import describe, validate_machine
+from mcm.controllers.finalizers import with_finalizer
 from mcm.controllers.machine import flow, last_operation, status
 from mcm.controllers.machine.creation.vm import create
 from mcm.controllers.machine.deletion.flow import Termination
@@ -14,7 +15,7 @@ from mcm.controllers.machine.flow import Step
 from mcm.controllers.machine.health.check import tend
 from mcm.controllers.machine.ports import Ports, Progress
 from mcm.controllers.machine.writes import write_machine, write_status
-from mcm.controllers.preconditions import for_this_version, with_finalizer
+from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
 

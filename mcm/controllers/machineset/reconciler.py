@@ -20,6 +20,7 @@ from mcm.api.validation import FieldError, describe, validate_machine_set
 from mcm.client.errors import KubeError, NotFound
 from mcm.clock import Clock
 from mcm.controllers.fanout import raise_together
+from mcm.controllers.finalizers import with_finalizer, without_finalizer
 from mcm.controllers.machineset.machine_actions import MachineActions
 from mcm.controllers.machineset.preservation import protected_until
 from mcm.controllers.machineset.scaling import ScalingPlan, plan
@@ -30,7 +31,7 @@ from mcm.controllers.machineset.status import (
     status_change,
     status_of,
 )
-from mcm.controllers.preconditions import for_this_version, with_finalizer, without_finalizer
+from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.membership import is_failed
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.store import Store

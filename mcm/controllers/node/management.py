@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import final
 
 from mcm.api.core import Node
 from mcm.api.meta import JSONObject
@@ -13,33 +11,25 @@ from mcm.api.names import (
     NODE_FINALIZER,
     NOT_MANAGED_VALUE,
 )
+from mcm.controllers.finalizers import InUseDecision
 from mcm.controllers.preconditions import for_this_object, for_this_version
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to write (None: nothing), and in how many seconds time alone may change that."""
-
-    patch: JSONObject | None = None
-    after: float | None = None
-
-
-def decide(node: Node, *, has_machine: bool, now: datetime, patience: timedelta) -> Decision:
+def decide(node: Node, *, has_machine: bool, now: datetime, patience: timedelta) -> InUseDecision:
     """Decide about ``node``. A young one may be a VM's whose machine does not name it yet."""
     meta = node.metadata
     marked = ANNOTATION_NOT_MANAGED_BY_MCM in meta.annotations
     if has_machine:
         unmark: JSONObject = {"metadata": {"annotations": {ANNOTATION_NOT_MANAGED_BY_MCM: None}}}
-        return Decision(for_this_object(meta, unmark) if marked else None)
+        return InUseDecision(for_this_object(meta, unmark) if marked else None)
     left = ((meta.creation_timestamp or now) + patience - now).total_seconds()
     if left > 0:
-        return Decision(after=left)
+        return InUseDecision(after=left, reason="node without machine")
     held = NODE_FINALIZER in meta.finalizers
     if marked and not held:
-        return Decision()
+        return InUseDecision()
     metadata: JSONObject = {"annotations": {ANNOTATION_NOT_MANAGED_BY_MCM: NOT_MANAGED_VALUE}}
     if not held:
-        return Decision(for_this_object(meta, {"metadata": metadata}))
+        return InUseDecision(for_this_object(meta, {"metadata": metadata}))
     metadata["finalizers"] = [f for f in meta.finalizers if f != NODE_FINALIZER]
-    return Decision(for_this_version(meta, {"metadata": metadata}))
+    return InUseDecision(for_this_version(meta, {"metadata": metadata}))

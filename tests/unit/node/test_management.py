@@ -7,8 +7,9 @@ import pytest
 from mcm.api.core import Node
 from mcm.api.machine import Machine
 from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, NODE_FINALIZER
-from mcm.controllers.node.controller import concerns_mark, nodes_of_machine_change
-from mcm.controllers.node.management import Decision, decide
+from mcm.controllers.finalizers import InUseDecision, keys_of_user_change
+from mcm.controllers.node.controller import concerns_mark, node_names_of
+from mcm.controllers.node.management import decide
 from mcm.informers import Change
 from tests.unit.machine.objects import BORN, READY, after, machine, node
 
@@ -16,12 +17,12 @@ MARK = ANNOTATION_NOT_MANAGED_BY_MCM
 PATIENCE = timedelta(minutes=20)
 
 
-def decision(found: Node, *, has_machine: bool, minutes: float = 30) -> Decision:
+def decision(found: Node, *, has_machine: bool, minutes: float = 30) -> InUseDecision:
     return decide(found, has_machine=has_machine, now=after(minutes=minutes), patience=PATIENCE)
 
 
 def test_a_young_node_may_still_be_claimed() -> None:
-    assert decision(node(), has_machine=False, minutes=5) == Decision(after=15 * 60)
+    assert decision(node(), has_machine=False, minutes=5) == InUseDecision(after=15 * 60)
 
 
 def test_a_node_of_nobody_is_marked_and_let_go_in_one_write() -> None:
@@ -43,13 +44,13 @@ def test_a_node_without_our_finalizer_is_only_marked() -> None:
 
 
 def test_a_marked_node_costs_nothing_more() -> None:
-    assert decision(node(annotations={MARK: "1"}), has_machine=False) == Decision()
+    assert decision(node(annotations={MARK: "1"}), has_machine=False) == InUseDecision()
 
 
 def test_a_machine_takes_the_mark_away_whatever_the_nodes_age() -> None:
     patch = decision(node(annotations={MARK: "1"}), has_machine=True, minutes=1).patch
     assert patch == {"metadata": {"uid": "uid-n", "annotations": {MARK: None}}}
-    assert decision(node(), has_machine=True) == Decision()
+    assert decision(node(), has_machine=True) == InUseDecision()
 
 
 @pytest.mark.parametrize(
@@ -83,4 +84,4 @@ def test_heartbeats_do_not_concern_the_mark(
 def test_a_machine_concerns_the_node_it_claims_or_claimed(
     old: Machine | None, new: Machine | None, names: tuple[str, ...]
 ) -> None:
-    assert nodes_of_machine_change(Change(old, new)) == names
+    assert keys_of_user_change(node_names_of, Change(old, new)) == names

@@ -15,6 +15,7 @@ from mcm.api.names import MACHINE_FINALIZER
 from mcm.client.client import PatchType
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.controllers.fanout import fan_out
+from mcm.controllers.finalizers import without_finalizer
 from mcm.controllers.indexes import attachments_on, nodes_claiming
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
@@ -28,7 +29,7 @@ from mcm.controllers.machine.node.matching import node_label_patch
 from mcm.controllers.machine.node.template import release_patch
 from mcm.controllers.machine.ports import Ports, Progress, Target
 from mcm.controllers.machine.writes import write_failure, write_machine, write_status
-from mcm.controllers.preconditions import for_this_version, without_finalizer
+from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.provider import ProviderFailed, Purpose
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.driver.contract import DeleteMachineRequest, GetMachineStatusRequest

@@ -1,0 +1,132 @@
+"""Keeps each object of one kind for as long as objects of another kind use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar, final
+
+from mcm.api.meta import JSONObject, KubeObject, Resource, split_key
+from mcm.client.errors import NotFound
+from mcm.controllers.context import ControllerContext
+from mcm.controllers.finalizers.changes import finalizer_in_step
+from mcm.controllers.runtime import DONE, Controller, Outcome
+from mcm.controllers.seams import ObjectWriter
+from mcm.informers import Change, InformerFactory, Store
+from mcm.workqueue import INITIAL_PRIORITY
+
+Used = TypeVar("Used", bound=KubeObject)
+User = TypeVar("User", bound=KubeObject)
+
+LOOK_AGAIN: Final = 60.0
+"""Seconds, while a user that cannot be read might be using any object."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class InUseDecision:
+    """What to write (None: nothing), and in how many seconds time alone may change that."""
+
+    patch: JSONObject | None = None
+    after: float | None = None
+    reason: str = field(default="", compare=False)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class InUse(Generic[Used, User]):
+    """Which objects are used by which: all that the engine knows of the two kinds.
+
+    ``uses`` names the keys of the objects that a user needs; ``is_used`` asks the users' store
+    about one. ``heeded`` tells which changes of a used object can matter, by default all.
+    """
+
+    used: Resource[Used]
+    users: Resource[User]
+    uses: Callable[[User], Iterable[str]]
+    is_used: Callable[[Used], bool]
+    decide: Callable[[Used, bool], InUseDecision]
+    heeded: Callable[[Change[Used]], bool] = lambda _: True
+
+
+def keeping(finalizer: str) -> Callable[[Used, bool], InUseDecision]:
+    """Return the usual decision: ``finalizer`` is on what is used, and on nothing else."""
+
+    def decide(obj: Used, used: bool) -> InUseDecision:
+        return InUseDecision(finalizer_in_step(obj.metadata, finalizer, used=used))
+
+    return decide
+
+
+@final
+class InUseReconciler(Generic[Used, User]):
+    """Keeps each object in step with its use. Stateless."""
+
+    def __init__(
+        self,
+        in_use: InUse[Used, User],
+        objects: Store[Used],
+        users: Store[User],
+        writer: ObjectWriter,
+    ) -> None:
+        self._in_use = in_use
+        self._objects = objects
+        self._users = users
+        self._writer = writer
+
+    async def reconcile(self, key: str) -> Outcome:
+        """Write what the use of the object ``key`` asks for. Raises what the client raises."""
+        obj = self._objects.get(key)
+        if obj is None:
+            return DONE
+        used = self._in_use.is_used(obj)
+        decided = self._in_use.decide(obj, used)
+        if decided.patch is None:
+            return Outcome(decided.after, decided.reason)
+        if not used and self._users.unreadable:
+            return Outcome(LOOK_AGAIN, f"{self._in_use.users.plural} that cannot be read")
+        namespace, name = split_key(key)
+        try:
+            await self._writer.patch(self._in_use.used, name, decided.patch, namespace=namespace)
+        except NotFound:
+            return DONE
+        return DONE
+
+
+def keys_of_user_change(
+    uses: Callable[[User], Iterable[str]], change: Change[User]
+) -> Sequence[str]:
+    """Return the keys of what a user needs or needed, unless that is the same."""
+    before = tuple(uses(change.old)) if change.old is not None else ()
+    after = tuple(uses(change.new)) if change.new is not None else ()
+    if change.resync or (change.old and change.new and before == after):
+        return ()
+    return tuple(dict.fromkeys((*before, *after)))
+
+
+def build_in_use(
+    ctx: ControllerContext,
+    name: str,
+    in_use: InUse[Used, User],
+    *,
+    used_from: InformerFactory,
+    users_from: InformerFactory,
+) -> Controller:
+    """Make the controller ``name`` and register its handlers; nothing runs yet."""
+    objects, users = used_from.informer(in_use.used), users_from.informer(in_use.users)
+    queue = ctx.queue(name)
+    reconciler = InUseReconciler(in_use, objects.store, users.store, used_from.writer)
+
+    def on_used(change: Change[Used]) -> None:
+        if change.new is not None and in_use.heeded(change):
+            priority = INITIAL_PRIORITY if change.initial or change.resync else 0
+            queue.add(change.new.metadata.key, priority=priority)
+
+    def on_user(change: Change[User]) -> None:
+        for key in keys_of_user_change(in_use.uses, change):
+            queue.add(key, priority=INITIAL_PRIORITY if change.initial else 0)
+
+    objects.add_handler(on_used)
+    users.add_handler(on_user)
+    workers = ctx.options.machine_concurrent_syncs
+    return ctx.controller(name, queue, reconciler.reconcile, workers=workers)
