@@ -1,4 +1,4 @@
-"""What decisions about a deployment's sets are made from: sizes, and who would be left.
+"""What is there of a deployment: its sets, which of them is the new one, and their machines.
 
 Counts come from the machines themselves, not from the sets' statuses, which lag. A set's status
 counts only where it speaks of more machines than are seen.
@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeAlias, final
+from datetime import UTC, datetime
+from typing import Final, TypeAlias, final
 
-from mcm.api.machine import Machine, MachineSet
-from mcm.api.names import ANNOTATION_DESIRED_REPLICAS, ANNOTATION_MAX_REPLICAS
+from mcm.api.defaulting import defaulted_strategy
+from mcm.api.machine import Machine, MachineDeployment, MachineSet
+from mcm.api.names import (
+    ANNOTATION_DESIRED_REPLICAS,
+    ANNOTATION_MAX_REPLICAS,
+    STRATEGY_ROLLING_UPDATE,
+)
+from mcm.controllers.deployment.templates import identity_of
 from mcm.controllers.replicas.deletion_order import (
     DEFAULT_PRIORITY,
     chosen_by_autoscaler,
@@ -22,6 +28,8 @@ from mcm.controllers.replicas.deletion_order import (
     priority_of,
 )
 from mcm.controllers.replicas.membership import is_available, is_failed, is_terminating
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
 
 Targets: TypeAlias = Mapping[str, int]
 """Replicas by set UID; a set that is not named keeps its size."""
@@ -33,9 +41,9 @@ class SetState:
     """One set. ``serving`` says of each machine that stays whether it serves, in the order in which
     they would be deleted; ``terminating`` more are on their way out.
 
-    ``elect`` machines were chosen (by priority) to go first, ``preserved`` ones failed and are kept
-    for inspection. ``desired`` and ``most`` are the deployment's numbers at the last scaling, None
-    if unknown. A set that is being ``deleted`` makes no machines, and keeps none.
+    ``chosen`` machines go first by their priority, ``preserved`` ones failed and are kept for
+    inspection. ``desired`` and ``most`` are the deployment's numbers at the last scaling, None if
+    unknown. A set that is being ``deleted`` makes no machines, and keeps none.
     """
 
     uid: str
@@ -44,7 +52,7 @@ class SetState:
     serving: tuple[bool, ...] = ()
     terminating: int = 0
     reported: int = 0
-    elect: int = 0
+    chosen: int = 0
     preserved: int = 0
     desired: int | None = None
     most: int | None = None
@@ -113,16 +121,16 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
     """Read the state of a set and the machines it owns."""
     everyone = tuple(machines)
     staying = [m for m in everyone if not is_terminating(m)]
-    doomed = {m.metadata.name for m in chosen_by_autoscaler(machine_set, staying)}
+    going = {m.metadata.name for m in chosen_by_autoscaler(machine_set, staying)}
     annotations = machine_set.metadata.annotations
     return SetState(
         uid=machine_set.metadata.uid,
         name=machine_set.metadata.name,
         replicas=machine_set.spec.replicas,
-        serving=_serving(staying, doomed, now),
+        serving=_serving(staying, going, now),
         terminating=len(everyone) - len(staying),
         reported=machine_set.status.replicas,
-        elect=sum(priority_of(m) < DEFAULT_PRIORITY for m in staying),
+        chosen=sum(priority_of(m) < DEFAULT_PRIORITY for m in staying),
         preserved=sum(is_failed(m) and is_preserved(m, now) for m in staying),
         desired=_number(annotations, ANNOTATION_DESIRED_REPLICAS),
         most=_number(annotations, ANNOTATION_MAX_REPLICAS),
@@ -131,9 +139,9 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
 
 
 def _serving(
-    staying: Sequence[Machine], doomed: AbstractSet[str], now: datetime
+    staying: Sequence[Machine], going: AbstractSet[str], now: datetime
 ) -> tuple[bool, ...]:
-    serves = [is_available(m) and m.metadata.name not in doomed for m in staying]
+    serves = [is_available(m) and m.metadata.name not in going for m in staying]
     if all(serves):
         return tuple(serves)  # as nearly always: no order tells them apart
     by_name = {m.metadata.name: s for m, s in zip(staying, serves, strict=True)}
@@ -144,3 +152,68 @@ def _number(annotations: Mapping[str, str], key: str) -> int | None:
     """Read a count from an annotation; None if it is absent or no number."""
     text = annotations.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DeploymentSnapshot:
+    """All that one pass knows, as the stores show it now. ``sets`` are all of the deployment's,
+    oldest first, ``new`` is the one of its template; ``machines`` go by their set's UID."""
+
+    deployment: MachineDeployment
+    sets: Sequence[MachineSet]
+    machines: Mapping[str, Sequence[Machine]]
+    new: MachineSet | None
+
+    @classmethod
+    def of(
+        cls,
+        deployment: MachineDeployment,
+        sets: Sequence[MachineSet],
+        machines: Mapping[str, Sequence[Machine]],
+    ) -> DeploymentSnapshot:
+        return cls(deployment, sets, machines, new_set_of(deployment, sets))
+
+    @property
+    def strategy(self) -> str:
+        return defaulted_strategy(self.deployment.spec).type
+
+    @property
+    def taints_old_nodes(self) -> bool:
+        """Whether pods should be steered from old machines to new ones."""
+        return self.strategy == STRATEGY_ROLLING_UPDATE
+
+    @property
+    def old(self) -> Sequence[MachineSet]:
+        return tuple(s for s in self.sets if s is not self.new)
+
+    @property
+    def updating(self) -> bool:
+        """Whether old sets have, or want, machines."""
+        return any(s.spec.replicas or self.machines[s.metadata.uid] for s in self.old)
+
+    def fleet(self, now: datetime) -> Fleet:
+        states = {
+            s.metadata.uid: state_of(s, self.machines[s.metadata.uid], now) for s in self.sets
+        }
+        old = [states[s.metadata.uid] for s in self.old]
+        return Fleet(
+            new=states[self.new.metadata.uid] if self.new else None,
+            old=tuple(s for s in old if not s.deleted),
+            deleted=tuple(s for s in old if s.deleted),
+        )
+
+
+def by_age(sets: Iterable[MachineSet]) -> list[MachineSet]:
+    """Return ``sets``, the oldest first."""
+    return sorted(sets, key=lambda s: (s.metadata.creation_timestamp or _FIRST, s.metadata.name))
+
+
+def new_set_of(deployment: MachineDeployment, sets: Iterable[MachineSet]) -> MachineSet | None:
+    """Return the set made from the deployment's template, the oldest if there are several.
+
+    One that is being deleted is none any more.
+    """
+    wanted = identity_of(deployment.spec.template)
+    living = (s for s in by_age(sets) if s.metadata.deletion_timestamp is None)
+    return next((s for s in living if identity_of(s.spec.template) == wanted), None)

@@ -1,4 +1,8 @@
-"""Whether an update gets on: the condition ``Progressing``, and the deadline for it."""
+"""Whether an update gets on: the condition ``Progressing``, the deadline for it, and pauses.
+
+While paused it is ``Unknown``: nobody watches the progress of an update that must not go on. A
+deadline that passed before the pause stays told.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,13 @@ from mcm.api.names import (
     REASON_FOUND_NEW_SET,
     REASON_NEW_SET_AVAILABLE,
     REASON_NEW_SET_CREATED,
+    REASON_PAUSED,
+    REASON_RESUMED,
     REASON_SET_CREATE_ERROR,
     REASON_SET_UPDATED,
     STATUS_FALSE,
     STATUS_TRUE,
+    STATUS_UNKNOWN,
 )
 from mcm.controllers.deployment.conditions import (
     REASON_INVALID_SPEC,
@@ -29,7 +36,6 @@ from mcm.controllers.deployment.conditions import (
     with_text,
     without,
 )
-from mcm.controllers.deployment.status import is_complete
 
 _MARGIN: Final = timedelta(seconds=1)
 """Stored times are whole seconds: looked at this much later, a deadline has certainly passed."""
@@ -68,6 +74,19 @@ def with_new_set(
     return with_condition(conditions, CONDITION_PROGRESSING, STATUS_TRUE, reason, message, now=now)
 
 
+def with_pause(conditions: Conditions, *, paused: bool, now: datetime) -> Conditions:
+    """Return ``conditions`` after noting that a pause began or ended."""
+    reason = reason_of(conditions, CONDITION_PROGRESSING)
+    if reason == REASON_DEADLINE_EXCEEDED or paused == (reason == REASON_PAUSED):
+        return conditions
+    said = (
+        (REASON_PAUSED, "Deployment is paused")
+        if paused
+        else (REASON_RESUMED, "Deployment is resumed")
+    )
+    return with_condition(conditions, CONDITION_PROGRESSING, STATUS_UNKNOWN, *said, now=now)
+
+
 def evaluated(
     deployment: MachineDeployment,
     counted: MachineDeploymentStatus,
@@ -99,6 +118,17 @@ def evaluated(
         conditions, CONDITION_PROGRESSING, *reached, text, now=now, refresh=refresh
     )
     return msgspec.structs.replace(counted, conditions=conditions)
+
+
+def is_complete(status: MachineDeploymentStatus, deployment: MachineDeployment) -> bool:
+    """Tell whether all machines are of the new template, as many as desired, and serve."""
+    desired = deployment.spec.replicas
+    return (
+        status.updated_replicas == desired
+        and status.replicas == desired
+        and status.available_replicas == desired
+        and status.observed_generation >= deployment.metadata.generation
+    )
 
 
 def look_again_at(

@@ -23,23 +23,26 @@ from mcm.api.selectors import is_empty
 from mcm.api.validation import describe, validate_machine_deployment
 from mcm.client.errors import ApiError, KubeError, NotFound
 from mcm.clock import Clock
-from mcm.controllers.deployment import hash_labels, rollback, scale_down_marks
+from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
     REASON_INVALID_SPEC,
     REASON_STRATEGY_NOT_SUPPORTED,
 )
-from mcm.controllers.deployment.history import expendable
-from mcm.controllers.deployment.limits import Limits, limits_of
-from mcm.controllers.deployment.new_set import new_set
-from mcm.controllers.deployment.node_actions import NodeActions
-from mcm.controllers.deployment.node_decoration import is_marked
-from mcm.controllers.deployment.progress import look_again_at, refused
-from mcm.controllers.deployment.report import NOT_SUPPORTED, status_after
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
+from mcm.controllers.deployment.progress import is_complete, look_again_at, refused
+from mcm.controllers.deployment.revisions import beyond_history, rollback
+from mcm.controllers.deployment.rollout import Decision, next_step
+from mcm.controllers.deployment.scaling import scale_down_marks
 from mcm.controllers.deployment.set_actions import NameTaken, SetActions
-from mcm.controllers.deployment.status import counted_status, is_complete, status_change
-from mcm.controllers.deployment.strategy import Decision
-from mcm.controllers.deployment.wanted_sets import wanted_sets, without_mark
-from mcm.controllers.deployment.world import World
+from mcm.controllers.deployment.sets import new_set, wanted_sets, without_taint_annotation
+from mcm.controllers.deployment.status import (
+    NOT_SUPPORTED,
+    counted_status,
+    status_after,
+    status_change,
+)
+from mcm.controllers.deployment.templates import labelling
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.finalizers import with_finalizer, without_finalizer
 from mcm.controllers.preconditions import for_this_version
@@ -68,7 +71,7 @@ class DeploymentReconciler:
         writer: Writer,
         events: EventRecorder,
         clock: Clock,
-        nodes: NodeActions | None,
+        nodes: NodeMarker | None,
     ) -> None:
         self._deployments = deployments
         self._sets = SetActions(sets, machines, writer, events)
@@ -101,26 +104,26 @@ class DeploymentReconciler:
         errors += refusals
         if await self._roll_back(self._look_at(deployment)):
             return DONE  # the deployment has changed: what follows is another pass's
-        world = self._look_at(deployment)
-        decision = world.decision(self._clock.now())
-        created = decision.create is not None and await self._create_new_set(world, decision)
-        errors += await self._change_sets(world, decision)
-        world = self._look_at(await self._number(self._look_at(deployment)))
-        status = status_after(world, decision, self._clock.now(), created=created)
-        errors += await self._decorate_nodes(world, status)
-        errors += await self._clean_up(world, status)
-        if await self._write_status(world.deployment, status) and decision.unsupported:
-            self._warn(world.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
+        snapshot = self._look_at(deployment)
+        decision = next_step(snapshot, self._clock.now())
+        created = decision.create is not None and await self._create_new_set(snapshot, decision)
+        errors += await self._change_sets(snapshot, decision)
+        snapshot = self._look_at(await self._number(self._look_at(deployment)))
+        status = status_after(snapshot, decision, self._clock.now(), created=created)
+        errors += await self._mark_nodes(snapshot, status)
+        errors += await self._clean_up(snapshot, status)
+        if await self._write_status(snapshot.deployment, status) and decision.unsupported:
+            self._warn(snapshot.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
-        return self._look_again(world, status) if decision.rolling else DONE
+        return self._look_again(snapshot, status) if decision.rolling else DONE
 
-    def _look_at(self, deployment: MachineDeployment) -> World:
+    def _look_at(self, deployment: MachineDeployment) -> DeploymentSnapshot:
         sets = self._sets.owned(deployment)
         machines = {s.metadata.uid: self._sets.machines_of(s) for s in sets}
-        return World.of(deployment, sets, machines)
+        return DeploymentSnapshot.of(deployment, sets, machines)
 
-    def _look_again(self, world: World, status: MachineDeploymentStatus) -> Outcome:
-        at = look_again_at(world.deployment, status)
+    def _look_again(self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus) -> Outcome:
+        at = look_again_at(snapshot.deployment, status)
         if at is None:
             return DONE
         return Outcome(
@@ -129,11 +132,11 @@ class DeploymentReconciler:
 
     # ---- steps -----------------------------------------------------------------------------------
 
-    async def _label_adopted(self, world: World) -> list[KubeError]:
+    async def _label_adopted(self, snapshot: DeploymentSnapshot) -> list[KubeError]:
         """Take adopted sets one step closer to being told apart."""
         errors: list[KubeError] = []
-        for machine_set in world.sets:
-            step = hash_labels.plan(machine_set, world.machines[machine_set.metadata.uid])
+        for machine_set in snapshot.sets:
+            step = labelling(machine_set, snapshot.machines[machine_set.metadata.uid])
             if step is None or machine_set.metadata.deletion_timestamp is not None:
                 continue
             pairs = ((machine, step.of_a_machine) for machine in step.machines)
@@ -147,7 +150,7 @@ class DeploymentReconciler:
     ) -> tuple[MachineDeployment, list[KubeError]]:
         """Mark the machines that the autoscaler wants gone, then take care of its list."""
         sets = self._sets.owned(deployment)
-        marks = scale_down_marks.plan(
+        marks = scale_down_marks(
             deployment, lambda name: self._sets.machine_among(name, sets), self._clock.now()
         )
         errors = [*await self._sets.patch_machines(marks.machines)]
@@ -155,20 +158,27 @@ class DeploymentReconciler:
             deployment = await self._patch(deployment, marks.change)
         return deployment, errors
 
-    async def _roll_back(self, world: World) -> bool:
+    async def _roll_back(self, snapshot: DeploymentSnapshot) -> bool:
         asked = (
-            None if world.deployment.spec.paused else rollback.plan(world.deployment, world.sets)
+            None
+            if snapshot.deployment.spec.paused
+            else rollback(snapshot.deployment, snapshot.sets)
         )
         if asked is None:
             return False
-        deployment = await self._patch(world.deployment, asked.change)
+        deployment = await self._patch(snapshot.deployment, asked.change)
         self._events.event(MACHINE_DEPLOYMENTS, deployment, asked.kind, asked.event, asked.note)
         return True
 
-    async def _create_new_set(self, world: World, decision: Decision) -> bool:
+    async def _create_new_set(self, snapshot: DeploymentSnapshot, decision: Decision) -> bool:
         """Create the set of the deployment's template. What prevents it is told and raised."""
-        deployment = world.deployment
-        wanted = new_set(deployment, world.sets, replicas=decision.create or 0, limits=world.limits)
+        deployment = snapshot.deployment
+        wanted = new_set(
+            deployment,
+            snapshot.sets,
+            replicas=decision.create or 0,
+            bounds=bounds_of(deployment.spec),
+        )
         try:
             await self._sets.create(deployment, wanted)
         except NameTaken:
@@ -183,21 +193,27 @@ class DeploymentReconciler:
             raise
         return True
 
-    async def _change_sets(self, world: World, decision: Decision) -> list[KubeError]:
+    async def _change_sets(
+        self, snapshot: DeploymentSnapshot, decision: Decision
+    ) -> list[KubeError]:
         """Write what the sets should be. A refusal ends it: the next pass decides anew."""
         if decision.create is not None:
             return []
-        marking = self._nodes is not None and world.steering and not world.deployment.spec.paused
+        marking = (
+            self._nodes is not None
+            and snapshot.taints_old_nodes
+            and not snapshot.deployment.spec.paused
+        )
         try:
-            for present, wanted in wanted_sets(world, decision, marking=marking):
-                await self._sets.change(world.deployment, present, wanted)
+            for present, wanted in wanted_sets(snapshot, decision, marking=marking):
+                await self._sets.change(snapshot.deployment, present, wanted)
         except KubeError as error:
             return [error]
         return []
 
-    async def _number(self, world: World) -> MachineDeployment:
+    async def _number(self, snapshot: DeploymentSnapshot) -> MachineDeployment:
         """Let the deployment bear its new set's revision."""
-        deployment, new = world.deployment, world.new
+        deployment, new = snapshot.deployment, snapshot.new
         revision = new.metadata.annotations.get(ANNOTATION_REVISION) if new else None
         if revision in (None, deployment.metadata.annotations.get(ANNOTATION_REVISION)):
             return deployment
@@ -205,22 +221,26 @@ class DeploymentReconciler:
             deployment, {"metadata": {"annotations": {ANNOTATION_REVISION: revision}}}
         )
 
-    async def _decorate_nodes(
-        self, world: World, status: MachineDeploymentStatus
+    async def _mark_nodes(
+        self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
     ) -> list[KubeError]:
-        if self._nodes is None or world.deployment.spec.paused:
+        if self._nodes is None or snapshot.deployment.spec.paused:
             return []
-        errors = [*await self._nodes.decorate(world, status)]
-        if world.new is not None and is_marked(world.new) and not errors:
-            await self._sets.change(world.deployment, world.new, without_mark(world.new))
+        errors = [*await self._nodes.mark(snapshot, status)]
+        if snapshot.new is not None and has_tainted_nodes(snapshot.new) and not errors:
+            await self._sets.change(
+                snapshot.deployment, snapshot.new, without_taint_annotation(snapshot.new)
+            )
         return errors
 
-    async def _clean_up(self, world: World, status: MachineDeploymentStatus) -> list[KubeError]:
+    async def _clean_up(
+        self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
+    ) -> list[KubeError]:
         """Delete old sets beyond the history limit, when none of them can be needed just now."""
-        spec = world.deployment.spec
-        if not (spec.paused or is_complete(status, world.deployment)):
+        spec = snapshot.deployment.spec
+        if not (spec.paused or is_complete(status, snapshot.deployment)):
             return []
-        old = expendable(world.old, spec.revision_history_limit)
+        old = beyond_history(snapshot.old, spec.revision_history_limit)
         return [*await self._sets.delete(old, unchanged=True)]
 
     # ---- deployments that end, or make no sense --------------------------------------------------
@@ -230,17 +250,17 @@ class DeploymentReconciler:
         change = without_finalizer(deployment.metadata, MACHINE_FINALIZER)
         if change is None:
             return DONE
-        world = self._look_at(deployment)
-        if not world.sets or _ORPHAN_CHILDREN in deployment.metadata.finalizers:
+        snapshot = self._look_at(deployment)
+        if not snapshot.sets or _ORPHAN_CHILDREN in deployment.metadata.finalizers:
             await self._patch(deployment, change)
             return DONE
-        errors = await self._sets.delete(world.sets)
-        world = self._look_at(deployment)
+        errors = await self._sets.delete(snapshot.sets)
+        snapshot = self._look_at(deployment)
         valid = not _complaint_about(deployment)
-        limits = limits_of(deployment.spec) if valid else Limits(max(0, deployment.spec.replicas))
+        bounds = bounds_of(deployment.spec) if valid else Bounds(max(0, deployment.spec.replicas))
         now = self._clock.now()
         await self._write_status(
-            deployment, counted_status(deployment, world.sets, world.new, limits, now)
+            deployment, counted_status(deployment, snapshot.sets, snapshot.new, bounds, now)
         )
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
         return DONE

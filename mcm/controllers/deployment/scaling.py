@@ -1,58 +1,77 @@
-"""What a change of ``spec.replicas`` means for each set.
+"""What a change of ``spec.replicas`` means: the size of each set, and which machines go first.
 
-Sets remember, in annotations, the replicas their deployment wanted when they were last scaled: a
-set in use whose memory differs from the spec has a change before it. With one set in use, that set
-gets the new size. In the middle of an update, growth goes to the new set, and a reduction is shared
-in proportion to the sets' sizes, after the machines that were chosen to go first.
+Sets say, in annotations, how many replicas their deployment wanted when they were last scaled: if a
+set in use names another number than the spec, a change is due. With one set in use, that set gets
+the new size. In the middle of an update, growth goes to the new set, and a reduction is shared in
+proportion to the sets' sizes, after the machines that were chosen to go first.
+
+Together with fewer replicas the cluster autoscaler writes, on the deployment, a list
+``<machine>~<time>,…`` of those it wants gone. Each gets a priority and a time, by which its set
+deletes it first. Entries that have done their work, or never can, are taken out of the list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, final
 
+from mcm.api.machine import Machine, MachineDeployment
+from mcm.api.meta import JSONObject
+from mcm.api.names import (
+    ANNOTATION_MARKED_FOR_DELETION,
+    ANNOTATION_PRIORITY,
+    ANNOTATION_REPLICA_CHANGE_BY_SCALER,
+    ANNOTATION_TRIGGER_DELETION,
+    PRIORITY_DELETE_FIRST,
+)
+from mcm.api.timestamps import parse_rfc3339, rfc3339
+from mcm.controllers.deployment.bounds import Bounds, must_serve, room
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
-from mcm.controllers.deployment.limits import Limits
-from mcm.controllers.deployment.rollout import NOTHING, room
+from mcm.controllers.replicas.membership import is_failed, is_terminating
+
+_KEEP_ALL: Final[Targets] = {}
 
 
-def is_due(fleet: Fleet, limits: Limits) -> bool:
+def is_due(fleet: Fleet, bounds: Bounds) -> bool:
     """Tell whether ``spec.replicas`` changed since the sets were last scaled.
 
     Without a new set it counts as unchanged: the update, which comes first, sizes that one.
     """
-    return fleet.new is not None and remembers_otherwise(fleet, limits)
+    return fleet.new is not None and scaled_for_another_size(fleet, bounds)
 
 
-def remembers_otherwise(fleet: Fleet, limits: Limits) -> bool:
+def scaled_for_another_size(fleet: Fleet, bounds: Bounds) -> bool:
     """Tell whether a set in use was last scaled for another number of replicas."""
-    return any(s.desired not in (None, limits.desired) for s in fleet.active)
+    return any(s.desired not in (None, bounds.desired) for s in fleet.active)
 
 
-def asked_for(fleet: Fleet, limits: Limits) -> int:
+def asked_for(fleet: Fleet, bounds: Bounds) -> int:
     """How many more machines are wanted than when the sets in use were last scaled.
 
-    From zero nothing counts as asked for: what others remember may be of long ago.
+    From zero nothing counts as asked for: what others say may be of long ago.
     """
     if len(fleet.active) == 1:
         (only,) = fleet.active
         before = only.replicas if only.desired is None else only.desired
-        return max(0, limits.desired - before)
+        return max(0, bounds.desired - before)
     known = [s.most for s in fleet.active if s.most is not None]
-    return max(0, limits.most - max(known, default=limits.most))
+    return max(0, bounds.most - max(known, default=bounds.most))
 
 
-def plan(fleet: Fleet, limits: Limits) -> Targets:
-    """Return the sizes that follow from ``limits.desired``; sets that keep theirs are left out."""
+def sizes(fleet: Fleet, bounds: Bounds) -> Targets:
+    """Return the sizes that follow from ``bounds.desired``; sets that keep theirs are left out."""
     if len(fleet.active) <= 1:
-        return _resize_the_only_one(fleet, limits)
-    if _is_saturated(fleet.new, limits):
+        return _resize_the_only_one(fleet, bounds)
+    if _is_saturated(fleet.new, bounds):
         return {s.uid: 0 for s in fleet.old if s.replicas > 0}
-    if not remembers_otherwise(fleet, limits):
-        return NOTHING  # paused in the middle of an update: stay there
-    missing = limits.most - fleet.replicas()
+    if not scaled_for_another_size(fleet, bounds):
+        return _KEEP_ALL  # paused in the middle of an update: stay there
+    missing = bounds.most - fleet.replicas()
     if missing >= 0:
-        return _grow(fleet, limits, missing)
-    return _changed(fleet, _shrink(fleet, limits, -missing))
+        return _grow(fleet, bounds, missing)
+    return _changed(fleet, _shrink(fleet, bounds, -missing))
 
 
 def _growing(fleet: Fleet) -> SetState | None:
@@ -62,44 +81,44 @@ def _growing(fleet: Fleet) -> SetState | None:
     return fleet.new or (fleet.old[-1] if fleet.old else None)
 
 
-def _resize_the_only_one(fleet: Fleet, limits: Limits) -> Targets:
+def _resize_the_only_one(fleet: Fleet, bounds: Bounds) -> Targets:
     only = _growing(fleet)
-    if only is None or only.replicas == limits.desired:
-        return NOTHING
-    if only.replicas > limits.desired:
-        return {only.uid: limits.desired}
-    return _grow(fleet, limits, limits.desired - only.replicas)
+    if only is None or only.replicas == bounds.desired:
+        return _KEEP_ALL
+    if only.replicas > bounds.desired:
+        return {only.uid: bounds.desired}
+    return _grow(fleet, bounds, bounds.desired - only.replicas)
 
 
-def _grow(fleet: Fleet, limits: Limits, missing: int) -> Targets:
+def _grow(fleet: Fleet, bounds: Bounds, missing: int) -> Targets:
     """Grow by what was asked for, at once, and by whatever else there is room for."""
     grows = _growing(fleet)
     if grows is None:
-        return NOTHING
-    allowed = max(room(fleet, limits), asked_for(fleet, limits))
-    growth = min(missing, allowed, limits.desired - grows.replicas)
-    return {grows.uid: grows.replicas + growth} if growth > 0 else NOTHING
+        return _KEEP_ALL
+    allowed = max(room(fleet, bounds), asked_for(fleet, bounds))
+    growth = min(missing, allowed, bounds.desired - grows.replicas)
+    return {grows.uid: grows.replicas + growth} if growth > 0 else _KEEP_ALL
 
 
-def _is_saturated(new: SetState | None, limits: Limits) -> bool:
+def _is_saturated(new: SetState | None, bounds: Bounds) -> bool:
     return (
         new is not None
-        and new.replicas == limits.desired == new.available
-        and new.desired in (None, limits.desired)
+        and new.replicas == bounds.desired == new.available
+        and new.desired in (None, bounds.desired)
     )
 
 
-def _shrink(fleet: Fleet, limits: Limits, surplus: int) -> dict[str, int]:
+def _shrink(fleet: Fleet, bounds: Bounds, surplus: int) -> dict[str, int]:
     """Take ``surplus`` replicas from the sets in use, the largest first."""
     ordered = sorted(fleet.active, key=lambda s: -s.replicas)  # stable: of equals the older first
     targets = {s.uid: s.replicas for s in ordered}
     left = surplus
     for state in ordered:
-        taken = min(state.elect, state.replicas, left)
+        taken = min(state.chosen, state.replicas, left)
         targets[state.uid] -= taken
         left -= taken
     for state in ordered:
-        due = targets[state.uid] - _proportion(state, fleet, limits)
+        due = targets[state.uid] - _proportion(state, fleet, bounds)
         taken = max(0, min(due, left))
         targets[state.uid] -= taken
         left -= taken
@@ -107,22 +126,22 @@ def _shrink(fleet: Fleet, limits: Limits, surplus: int) -> dict[str, int]:
         taken = min(targets[state.uid], left)
         targets[state.uid] -= taken
         left -= taken
-    return _serving_on(fleet, ordered, targets, limits)
+    return _serving_on(fleet, ordered, targets, bounds)
 
 
-def _proportion(state: SetState, fleet: Fleet, limits: Limits) -> int:
+def _proportion(state: SetState, fleet: Fleet, bounds: Bounds) -> int:
     """The set's part of what the deployment may have now, rounded half up."""
-    if limits.desired == 0:
+    if bounds.desired == 0:
         return 0
     before = state.most or sum(s.reported for s in fleet.living) or fleet.replicas()
-    return (2 * state.replicas * limits.most + before) // (2 * before)
+    return (2 * state.replicas * bounds.most + before) // (2 * before)
 
 
 def _serving_on(
-    fleet: Fleet, ordered: Sequence[SetState], targets: dict[str, int], limits: Limits
+    fleet: Fleet, ordered: Sequence[SetState], targets: dict[str, int], bounds: Bounds
 ) -> dict[str, int]:
     """Where the shares would cost machines that must go on serving, take idle ones instead."""
-    floor = min(max(0, limits.least - fleet.preserved), fleet.guaranteed())
+    floor = must_serve(fleet, bounds)
     owed = 0
     for state in ordered:
         while targets[state.uid] < state.replicas and fleet.guaranteed(targets) < floor:
@@ -142,3 +161,69 @@ def _changed(fleet: Fleet, targets: Targets) -> Targets:
     return {
         s.uid: targets[s.uid] for s in fleet.living if targets.get(s.uid, s.replicas) != s.replicas
     }
+
+
+# ---- machines chosen by the autoscaler -----------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScaleDownMarks:
+    """``machines`` with the change each needs; ``change`` of the deployment's list, if any."""
+
+    machines: tuple[tuple[Machine, JSONObject], ...] = ()
+    change: JSONObject | None = None
+
+
+def scale_down_marks(
+    deployment: MachineDeployment, find: Callable[[str], Machine | None], now: datetime
+) -> ScaleDownMarks:
+    """Read the list. ``find`` returns the deployment's machine of a name, None if it has none."""
+    annotations = deployment.metadata.annotations
+    text = annotations.get(ANNOTATION_TRIGGER_DELETION)
+    if text is None:
+        return ScaleDownMarks()
+    when_unsaid = annotations.get(ANNOTATION_REPLICA_CHANGE_BY_SCALER, rfc3339(now))
+    pending = {
+        name: (machine, time)
+        for name, time in _entries(text, when_unsaid)
+        if (machine := find(name)) is not None and _is_to_go(machine)
+    }
+    listed = ",".join(f"{name}~{time}" for name, (_, time) in pending.items()) or None
+    kept: JSONObject = {ANNOTATION_TRIGGER_DELETION: listed}
+    changes = ((machine, _mark(machine, time)) for machine, time in pending.values())
+    return ScaleDownMarks(
+        machines=tuple((machine, change) for machine, change in changes if change),
+        change={"metadata": {"annotations": kept}} if listed != text else None,
+    )
+
+
+def _entries(text: str, when_unsaid: str) -> Iterator[tuple[str, str]]:
+    """Names and times. A name alone is an older form; what else cannot be read is left out."""
+    for entry in text.split(","):
+        name, separator, time = entry.strip().partition("~")
+        time = time if separator else when_unsaid
+        if name and _is_time(time):
+            yield name, time
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_rfc3339(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_to_go(machine: Machine) -> bool:
+    return not (is_terminating(machine) or is_failed(machine))
+
+
+def _mark(machine: Machine, time: str) -> JSONObject:
+    present: Mapping[str, str] = machine.metadata.annotations
+    wanted = {
+        ANNOTATION_PRIORITY: PRIORITY_DELETE_FIRST,
+        ANNOTATION_MARKED_FOR_DELETION: present.get(ANNOTATION_MARKED_FOR_DELETION, time),
+    }
+    missing = {key: value for key, value in wanted.items() if present.get(key) != value}
+    return {"metadata": {"annotations": missing}} if missing else {}

@@ -15,9 +15,9 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import JSONObject, ObjectMeta, is_controlled_by
 from mcm.client.errors import AlreadyExists, KubeError, NotFound
-from mcm.controllers.deployment.new_set import set_change
-from mcm.controllers.deployment.revision import by_age
-from mcm.controllers.deployment.template_identity import same_template
+from mcm.controllers.deployment.fleet import by_age
+from mcm.controllers.deployment.sets import set_change
+from mcm.controllers.deployment.templates import same_template
 from mcm.controllers.fanout import fan_out
 from mcm.controllers.ownership import (
     adoption,

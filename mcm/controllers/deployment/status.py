@@ -1,4 +1,4 @@
-"""A deployment's status, summed up over its sets."""
+"""The status that one pass leaves behind: counts over the sets, and what conditions say of them."""
 
 from __future__ import annotations
 
@@ -25,26 +25,67 @@ from mcm.api.names import (
     STATUS_TRUE,
 )
 from mcm.api.patches import explicit_zeros, merge_diff
+from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
+    REASON_STRATEGY_NOT_SUPPORTED,
     Conditions,
     with_condition,
     with_copy,
     without,
 )
-from mcm.controllers.deployment.limits import Limits
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.progress import (
+    evaluated,
+    refused,
+    with_new_set,
+    with_pause,
+    without_refusal,
+)
+from mcm.controllers.deployment.rollout import Decision
+
+NOT_SUPPORTED = (
+    "spec.strategy.type: machines cannot be updated in place yet, so the machines of the former "
+    "template stay as they are; use RollingUpdate or Recreate, or take the template back"
+)
+
+
+def status_after(
+    snapshot: DeploymentSnapshot, decision: Decision, now: datetime, *, created: bool
+) -> MachineDeploymentStatus:
+    """Return the status to be written; it equals the present one if there is nothing to say.
+
+    ``created``: the new set was made in this pass.
+    """
+    deployment, conditions = snapshot.deployment, snapshot.deployment.status.conditions
+    if decision.unsupported:
+        conditions = refused(conditions, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED, now)
+    else:
+        conditions = without_refusal(conditions)
+    conditions = with_pause(conditions, paused=deployment.spec.paused, now=now)
+    judged = _with(deployment.status, conditions)
+    counted = counted_status(
+        msgspec.structs.replace(deployment, status=judged),
+        snapshot.sets,
+        snapshot.new,
+        bounds_of(snapshot.deployment.spec),
+        now,
+    )
+    conditions = with_new_set(counted.conditions, snapshot.new, created=created, now=now)
+    counted = _with(counted, conditions)
+    return evaluated(deployment, counted, snapshot.new, now) if decision.rolling else counted
 
 
 def counted_status(
     deployment: MachineDeployment,
     sets: Sequence[MachineSet],
     new: MachineSet | None,
-    limits: Limits,
+    bounds: Bounds,
     now: datetime,
 ) -> MachineDeploymentStatus:
     """Return the status with everything but ``Progressing``; ``sets`` are all, oldest first."""
     available = sum(s.status.available_replicas for s in sets)
     preserved = sum(s.status.preserved_failed_replicas for s in sets)
-    enough = available >= max(0, limits.least - preserved)
+    enough = available >= max(0, bounds.least - preserved)
     old_sets = [s for s in sets if s is not new]
     conditions = _with_availability(deployment.status.conditions, enough=enough, now=now)
     return msgspec.structs.replace(
@@ -58,17 +99,6 @@ def counted_status(
         unavailable_replicas=max(0, sum(s.spec.replicas for s in sets) - available),
         failed_machines=_failed_machines(sets),
         conditions=_with_set_failure(conditions, new, old_sets),
-    )
-
-
-def is_complete(status: MachineDeploymentStatus, deployment: MachineDeployment) -> bool:
-    """Tell whether all machines are of the new template, as many as desired, and serve."""
-    desired = deployment.spec.replicas
-    return (
-        status.updated_replicas == desired
-        and status.replicas == desired
-        and status.available_replicas == desired
-        and status.observed_generation >= deployment.metadata.generation
     )
 
 
@@ -109,3 +139,7 @@ def _with_set_failure(
                 )
                 return with_copy(conditions, copied)
     return without(conditions, CONDITION_REPLICA_FAILURE)
+
+
+def _with(status: MachineDeploymentStatus, conditions: Conditions) -> MachineDeploymentStatus:
+    return msgspec.structs.replace(status, conditions=conditions)

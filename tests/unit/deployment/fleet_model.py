@@ -25,12 +25,11 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import LabelSelector, ObjectMeta
 from mcm.api.names import ANNOTATION_PRIORITY
-from mcm.controllers.deployment.limits import Limits, limits_of
-from mcm.controllers.deployment.new_set import memory_of
+from mcm.controllers.deployment.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.rollout import Decision, next_step
 from mcm.controllers.deployment.scaling import asked_for
-from mcm.controllers.deployment.strategy import Decision
-from mcm.controllers.deployment.wanted_sets import wanted_sets
-from mcm.controllers.deployment.world import World
+from mcm.controllers.deployment.sets import size_annotations, wanted_sets
 from mcm.controllers.machineset.scaling import plan as plan_machines
 from mcm.controllers.replicas.membership import is_available, is_terminating
 
@@ -73,17 +72,17 @@ class FleetModel:
     # ---- looking -------------------------------------------------------------------------------
 
     @property
-    def limits(self) -> Limits:
-        return limits_of(self.deployment.spec)
+    def bounds(self) -> Bounds:
+        return bounds_of(self.deployment.spec)
 
     @property
     def now(self) -> datetime:
         return EPOCH + timedelta(seconds=self._clock)
 
-    def world(self) -> World:
+    def snapshot(self) -> DeploymentSnapshot:
         sets = sorted(self.sets.values(), key=lambda s: s.metadata.creation_timestamp or EPOCH)
         machines = {s.metadata.uid: self.machines_of(s.metadata.uid) for s in sets}
-        return World.of(self.deployment, sets, machines)
+        return DeploymentSnapshot.of(self.deployment, sets, machines)
 
     def machines_of(self, uid: str) -> Sequence[Machine]:
         return [m for m in self.machines.values() if m.metadata.labels["set"] == uid]
@@ -94,7 +93,7 @@ class FleetModel:
 
     @property
     def guaranteed(self) -> int:
-        return self.world().fleet(self.now).guaranteed()
+        return self.snapshot().fleet(self.now).guaranteed()
 
     @property
     def leaving_failures(self) -> int:
@@ -102,20 +101,22 @@ class FleetModel:
 
     def sizes(self) -> tuple[int, int]:
         """Replicas of all old sets together, and of the new one."""
-        world = self.world()
-        return sum(s.spec.replicas for s in world.old), world.new.spec.replicas if world.new else 0
+        snapshot = self.snapshot()
+        return sum(
+            s.spec.replicas for s in snapshot.old
+        ), snapshot.new.spec.replicas if snapshot.new else 0
 
     # ---- controllers ---------------------------------------------------------------------------
 
     def deployment_acts(self) -> Decision:
         """One pass of the deployment's controller over the sets."""
         self._clock += 1
-        world = self.world()
-        decision = world.decision(self.now)
+        snapshot = self.snapshot()
+        decision = next_step(snapshot, self.now)
         if decision.create is not None:
             self._add_set(decision.create)
             return decision
-        for present, wanted in wanted_sets(world, decision, marking=False):
+        for present, wanted in wanted_sets(snapshot, decision, marking=False):
             self.sets[present.metadata.uid] = wanted
         return decision
 
@@ -135,7 +136,7 @@ class FleetModel:
         status = MachineSetStatus(replicas=len(self.machines_of(uid)))
         self.sets[uid] = msgspec.structs.replace(machine_set, status=status)
 
-    # ---- the world -----------------------------------------------------------------------------
+    # ---- machines ------------------------------------------------------------------------------
 
     def machine_moves(self, name: str) -> None:
         """Whatever comes next for a machine: gone, or serving."""
@@ -154,9 +155,9 @@ class FleetModel:
     # ---- users ---------------------------------------------------------------------------------
 
     def user_scales(self, replicas: int) -> None:
-        before = self.limits.most
+        before = self.bounds.most
         self._change(replicas=replicas)
-        self.over += max(0, before - self.limits.most)
+        self.over += max(0, before - self.bounds.most)
 
     def user_updates(self, version: int) -> None:
         self._change(template=template(version))
@@ -175,10 +176,10 @@ class FleetModel:
 
         What a user asked for and was not granted yet may still come on top of it.
         """
-        fleet = self.world().fleet(self.now)
-        if asked_for(fleet, self.limits):
+        fleet = self.snapshot().fleet(self.now)
+        if asked_for(fleet, self.bounds):
             return
-        excess = fleet.potential() - self.leaving_failures - self.limits.most
+        excess = fleet.potential() - self.leaving_failures - self.bounds.most
         self.over = min(self.over, max(0, excess))
 
     # ---- inside --------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class FleetModel:
                 namespace="ns",
                 uid=uid,
                 creation_timestamp=self.now,
-                annotations=dict(memory_of(self.limits)),
+                annotations=dict(size_annotations(self.bounds)),
             ),
             spec=MachineSetSpec(replicas=replicas, template=self.deployment.spec.template),
         )
@@ -252,4 +253,4 @@ class FleetModel:
             self.deployment_acts()
             if self.sets == before:
                 return
-        raise AssertionError(f"never settles: {self.sizes()} of {self.limits}")
+        raise AssertionError(f"never settles: {self.sizes()} of {self.bounds}")

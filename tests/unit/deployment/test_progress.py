@@ -13,14 +13,18 @@ from mcm.api.machine import (
     MachineSetStatus,
     MachineSummary,
 )
+from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.conditions import find, with_condition
-from mcm.controllers.deployment.limits import Limits
-from mcm.controllers.deployment.pausing import with_pause
-from mcm.controllers.deployment.progress import evaluated, look_again_at, with_new_set
-from mcm.controllers.deployment.report import status_after
-from mcm.controllers.deployment.status import counted_status, is_complete, status_change
-from mcm.controllers.deployment.strategy import Decision
-from mcm.controllers.deployment.world import World
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.progress import (
+    evaluated,
+    is_complete,
+    look_again_at,
+    with_new_set,
+    with_pause,
+)
+from mcm.controllers.deployment.rollout import Decision
+from mcm.controllers.deployment.status import counted_status, status_after, status_change
 from tests.unit.deployment.objects import (
     NOW,
     ago,
@@ -77,7 +81,7 @@ def test_the_sets_are_summed_up() -> None:
     broken = MachineSummary(name="m")
     new = serving("new", 2, spec=3, failed_machines=(broken,))
     old = serving("old", 1, preserved_failed_replicas=1)
-    status = counted_status(deployment(3), [old, new], new, Limits(3, unavailable=1), NOW)
+    status = counted_status(deployment(3), [old, new], new, Bounds(3, unavailable=1), NOW)
     assert (status.replicas, status.updated_replicas) == (3, 2)
     assert (status.ready_replicas, status.available_replicas) == (3, 3)
     assert (status.unavailable_replicas, status.preserved_failed_replicas) == (1, 1)
@@ -92,7 +96,7 @@ def test_availability_is_judged_without_the_machines_that_are_preserved(
     available: int, preserved: int, status: str
 ) -> None:
     new = serving("new", available, preserved_failed_replicas=preserved)
-    counted = counted_status(deployment(3), [new], new, Limits(3, unavailable=1), NOW)
+    counted = counted_status(deployment(3), [new], new, Bounds(3, unavailable=1), NOW)
     condition = find(counted.conditions, "Available")
     assert condition is not None
     assert condition.status == status
@@ -109,27 +113,30 @@ FAILURE = MachineSetCondition(
 
 def test_a_set_that_cannot_make_machines_shows_on_the_deployment_until_it_can() -> None:
     new, old = serving("new", 1), serving("old", 1, conditions=(FAILURE,))
-    counted = counted_status(deployment(2), [old, new], new, Limits(2), NOW)
+    counted = counted_status(deployment(2), [old, new], new, Bounds(2), NOW)
     condition = find(counted.conditions, "ReplicaFailure")
     assert condition is not None
     assert (condition.reason, condition.message) == ("FailedCreate", "no quota")
     assert condition.last_update_time == ago(30)
     failing = deployment(2, status=counted)
-    assert counted_status(failing, [old, new], new, Limits(2), NOW).conditions == counted.conditions
+    assert counted_status(failing, [old, new], new, Bounds(2), NOW).conditions == counted.conditions
     calm = serving("old", 1)
-    healed = counted_status(failing, [calm, new], new, Limits(2), NOW)
+    healed = counted_status(failing, [calm, new], new, Bounds(2), NOW)
     assert find(healed.conditions, "ReplicaFailure") is None
 
 
 def test_an_unchanged_status_is_not_written() -> None:
     new = serving("new", 3)
     status = status_after(
-        World.of(deployment(3), [new], {new.metadata.uid: ()}), ROLLING, NOW, created=False
+        DeploymentSnapshot.of(deployment(3), [new], {new.metadata.uid: ()}),
+        ROLLING,
+        NOW,
+        created=False,
     )
     again = deployment(3, status=status)
     later = ago(-3600)
     repeated = status_after(
-        World.of(again, [new], {new.metadata.uid: ()}), ROLLING, later, created=False
+        DeploymentSnapshot.of(again, [new], {new.metadata.uid: ()}), ROLLING, later, created=False
     )
     assert repeated == status
     assert status_change(status, repeated) == {}
@@ -281,8 +288,8 @@ def test_while_paused_progress_is_not_judged() -> None:
     late = counts(3, 1, 3, conditions=(progressing("MachineSetUpdated", updated=9999),))
     source = deployment(3, paused=True, progress_deadline_seconds=10, status=late)
     new = serving("new", 1)
-    world = World.of(source, [new], {new.metadata.uid: ()})
-    status = status_after(world, Decision(), NOW, created=False)
+    snapshot = DeploymentSnapshot.of(source, [new], {new.metadata.uid: ()})
+    status = status_after(snapshot, Decision(), NOW, created=False)
     condition = find(status.conditions, "Progressing")
     assert condition is not None
     assert (condition.status, condition.reason) == ("Unknown", "DeploymentPaused")
@@ -292,8 +299,8 @@ def test_while_paused_progress_is_not_judged() -> None:
 def test_a_refusal_ends_when_something_can_be_done(reason: str) -> None:
     refused = counts(3, 3, 3, conditions=(progressing(reason, status="False"),))
     new = serving("new", 3)
-    world = World.of(deployment(3, status=refused), [new], {new.metadata.uid: ()})
-    condition = find(status_after(world, ROLLING, NOW, created=False).conditions, "Progressing")
+    snapshot = DeploymentSnapshot.of(deployment(3, status=refused), [new], {new.metadata.uid: ()})
+    condition = find(status_after(snapshot, ROLLING, NOW, created=False).conditions, "Progressing")
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", "NewMachineSetAvailable")
 
@@ -303,14 +310,14 @@ def test_an_unsupported_update_is_told_once_and_other_conditions_stay() -> None:
     new = serving("new", 3)
     source = deployment(3, status=counts(3, 3, 3, conditions=(frozen,)))
     unsupported = Decision(unsupported=True)
-    world = World.of(source, [new], {new.metadata.uid: ()})
-    status = status_after(world, unsupported, NOW, created=False)
+    snapshot = DeploymentSnapshot.of(source, [new], {new.metadata.uid: ()})
+    status = status_after(snapshot, unsupported, NOW, created=False)
     condition = find(status.conditions, "Progressing")
     assert condition is not None
     assert (condition.status, condition.reason) == ("False", "StrategyNotSupported")
     assert "spec.strategy.type" in condition.message
     assert find(status.conditions, "Frozen") is frozen
-    again = World.of(deployment(3, status=status), [new], {new.metadata.uid: ()})
+    again = DeploymentSnapshot.of(deployment(3, status=status), [new], {new.metadata.uid: ()})
     assert status_after(again, unsupported, ago(-60), created=False) == status
 
 

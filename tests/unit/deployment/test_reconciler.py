@@ -31,7 +31,7 @@ from mcm.api.names import (
 from mcm.api.templates import class_of
 from mcm.client.errors import Cause, Forbidden, KubeError, NotFound
 from mcm.controllers import deployment, machineset
-from mcm.controllers.deployment.template_identity import set_name
+from mcm.controllers.deployment.templates import set_name
 from tests.unit.deployment.objects import template
 from tests.unit.machineset.cluster import Cluster, Running, Write, play
 

@@ -2,9 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
-from mcm.controllers.deployment.limits import Limits
-from mcm.controllers.deployment.rollout import initial_size, plan
+from mcm.controllers.deployment.rollout import (
+    RecreateStep,
+    initial_size,
+    recreate_step,
+    rolling_step,
+)
 from tests.unit.deployment.fleet_model import FleetModel, Number, rolling
 from tests.unit.deployment.states import fleet, state
 
@@ -43,11 +48,11 @@ def test_sizes_after_each_step_if_all_machines_follow_in_between(
     assert model.sizes() == before
 
 
-def step(new: SetState, limits: Limits, *old: SetState) -> Targets:
-    return plan(new, fleet(new, *old), limits)
+def step(new: SetState, bounds: Bounds, *old: SetState) -> Targets:
+    return rolling_step(new, fleet(new, *old), bounds)
 
 
-FOUR = Limits(4, surge=1)
+FOUR = Bounds(4, surge=1)
 
 
 @pytest.mark.parametrize(
@@ -132,11 +137,11 @@ def test_the_new_set_grows_as_far_as_machines_have_room(
 def test_old_sets_shrink_as_far_as_enough_machines_serve(
     new: SetState, old: tuple[SetState, ...], targets: Targets
 ) -> None:
-    limits = Limits(4, surge=1)
-    assert step(new, limits, *old) == targets
+    bounds = Bounds(4, surge=1)
+    assert step(new, bounds, *old) == targets
 
 
-TEN = Limits(10, surge=3, unavailable=2)
+TEN = Bounds(10, surge=3, unavailable=2)
 
 
 def test_an_update_that_does_not_work_leaves_the_old_machines_alone() -> None:
@@ -159,5 +164,45 @@ def test_machines_that_nobody_can_reach_are_not_swept_away() -> None:
 def test_a_set_that_is_being_deleted_takes_room_and_guarantees_nothing() -> None:
     new = state("new", 1, "R")
     leaving = state("gone", 3, "RRR", deleted=True)
-    assert plan(new, fleet(new, deleted=(leaving,)), FOUR) == {"new": 2}
+    assert rolling_step(new, fleet(new, deleted=(leaving,)), FOUR) == {"new": 2}
     assert fleet(new, deleted=(leaving,)).guaranteed() == 1
+
+
+@pytest.mark.parametrize(
+    ("whole", "step"),
+    [
+        pytest.param(fleet(None), RecreateStep(create=3), id="the first set"),
+        pytest.param(
+            fleet(None, state("a", 2), state("b", 1)),
+            RecreateStep({"a": 0, "b": 0}),
+            id="empty all",
+        ),
+        pytest.param(
+            fleet(state("new", 0, ""), state("a", 0, "RR")), RecreateStep(), id="not deleted yet"
+        ),
+        pytest.param(
+            fleet(None, state("a", 0, "", terminating=1)), RecreateStep(), id="still leaving"
+        ),
+        pytest.param(
+            fleet(None, state("a", 0, "", reported=1)), RecreateStep(), id="still told of"
+        ),
+        pytest.param(
+            fleet(None, deleted=(state("a", 1, deleted=True),)), RecreateStep(), id="a deleted set"
+        ),
+        pytest.param(fleet(None, state("a", 0, "")), RecreateStep(create=3), id="all are gone"),
+        pytest.param(
+            fleet(state("new", 0, ""), state("a", 0, "")),
+            RecreateStep({"new": 3}),
+            id="a known set",
+        ),
+        pytest.param(fleet(state("new", 5)), RecreateStep({"new": 3}), id="scaled down"),
+        pytest.param(fleet(state("new", 3), state("a", 0, "")), RecreateStep(), id="done"),
+    ],
+)
+def test_nothing_new_is_made_before_all_old_is_gone(whole: Fleet, step: RecreateStep) -> None:
+    assert recreate_step(whole, Bounds(3)) == step
+
+
+def test_replicas_that_change_in_the_middle_do_not_hold_it_up() -> None:
+    whole = fleet(state("new", 1, desired=4), state("old", 3, desired=4))
+    assert recreate_step(whole, Bounds(6)) == RecreateStep({"old": 0})

@@ -56,8 +56,8 @@ def _interfere(model: FleetModel, kind: int, number: int, *, choosing: bool = Fa
 
 
 def _check_count(model: FleetModel) -> None:
-    most = model.limits.most + model.over + model.leaving_failures
-    assert len(model.machines) <= most, (len(model.machines), model.limits, model.over)
+    most = model.bounds.most + model.over + model.leaving_failures
+    assert len(model.machines) <= most, (len(model.machines), model.bounds, model.over)
     model.settle_excess()
 
 
@@ -72,7 +72,7 @@ def test_an_undisturbed_update_keeps_both_promises_at_every_moment(
     model.user_updates(1)
     for kind, number in moves:
         _move(model, kind, number)
-        assert model.available >= model.limits.least
+        assert model.available >= model.bounds.least
         _check_count(model)
     model.finish()
     assert model.sizes() == (0, replicas)
@@ -90,11 +90,11 @@ def test_users_in_the_middle_of_it_break_no_promise(
 ) -> None:
     model = FleetModel(replicas, strategy)
     for which, kind, number in moves:
-        before = min(model.limits.least, model.guaranteed)
+        before = min(model.bounds.least, model.guaranteed)
         if which < 100:
             _move(model, kind, number)
             if not model.is_recreating():
-                assert model.guaranteed >= min(before, model.limits.least)
+                assert model.guaranteed >= min(before, model.bounds.least)
         else:
             _interfere(model, kind, number)
         _check_count(model)

@@ -9,7 +9,7 @@ from mcm.api.names import (
     ANNOTATION_REPLICA_CHANGE_BY_SCALER,
     ANNOTATION_TRIGGER_DELETION,
 )
-from mcm.controllers.deployment.scale_down_marks import Marks, plan
+from mcm.controllers.deployment.scaling import ScaleDownMarks, scale_down_marks
 from tests.unit.deployment.objects import NOW, deployment
 from tests.unit.machineset.objects import machine
 
@@ -27,12 +27,12 @@ MACHINES = {
 }
 
 
-def marks(text: str | None, **annotations: str) -> Marks:
+def marks(text: str | None, **annotations: str) -> ScaleDownMarks:
     listed = {} if text is None else {ANNOTATION_TRIGGER_DELETION: text}
-    return plan(deployment(annotations={**listed, **annotations}), MACHINES.get, NOW)
+    return scale_down_marks(deployment(annotations={**listed, **annotations}), MACHINES.get, NOW)
 
 
-def changes(result: Marks) -> dict[str, object]:
+def changes(result: ScaleDownMarks) -> dict[str, object]:
     return {m.metadata.name: change for m, change in result.machines}
 
 
@@ -46,7 +46,7 @@ def listed(text: str | None) -> object:
 
 
 def test_without_a_list_nothing_is_done() -> None:
-    assert marks(None) == Marks()
+    assert marks(None) == ScaleDownMarks()
 
 
 def test_every_machine_of_the_list_is_marked_and_the_list_stays_until_they_are_gone() -> None:
@@ -56,7 +56,7 @@ def test_every_machine_of_the_list_is_marked_and_the_list_stays_until_they_are_g
 
 
 def test_a_machine_that_is_marked_is_left_alone() -> None:
-    assert marks(f"marked~{TIME}") == Marks()
+    assert marks(f"marked~{TIME}") == ScaleDownMarks()
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_an_entry_without_a_time_gets_that_of_the_last_change(
 def test_a_machine_of_somebody_else_is_not_touched() -> None:
     mine: dict[str, Machine] = {"b": MACHINES["b"]}
     source = deployment(annotations={ANNOTATION_TRIGGER_DELETION: f"a~{TIME},b~{TIME}"})
-    result = plan(source, mine.get, NOW)
+    result = scale_down_marks(source, mine.get, NOW)
     assert changes(result) == {"b": mark()}
     assert result.change == listed(f"b~{TIME}")

@@ -10,11 +10,11 @@ from mcm.api.names import (
     ANNOTATION_SCALE_DOWN_DISABLED,
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
 )
-from mcm.controllers.deployment.node_decoration import (
-    STEERING_TAINT,
-    Wishes,
+from mcm.controllers.deployment.nodes import (
+    PREFER_NO_SCHEDULE,
+    NodeMarks,
+    marks_for,
     node_changes,
-    wishes_for,
 )
 from tests.unit.deployment.objects import owned_set
 from tests.unit.machineset.objects import ago, machine
@@ -39,43 +39,43 @@ def on_node(**more: object) -> Machine:
     return machine("m", labels={"node": "n"}, **more)  # type: ignore[arg-type]
 
 
-def change(wish: Wishes, present: Node, subject: Machine | None = None) -> JSONObject:
+def change(marks: NodeMarks, present: Node, subject: Machine | None = None) -> JSONObject:
     nodes = {"n": present}
-    found = list(node_changes([(wish, [subject or on_node()])], nodes.get))
+    found = list(node_changes([(marks, [subject or on_node()])], nodes.get))
     return found[0][1] if found else {}
 
 
-TAINTED, UNTAINTED = Wishes(tainted=True), Wishes(tainted=False)
+TAINTED, UNTAINTED = NodeMarks(tainted=True), NodeMarks(tainted=False)
 
 
 @pytest.mark.parametrize(
-    ("wish", "present", "taints"),
+    ("marks", "present", "taints"),
     [
         (TAINTED, node(FOREIGN), [OTHER_TAINT, TAINT]),
-        (TAINTED, node(STEERING_TAINT, FOREIGN), "unchanged"),
+        (TAINTED, node(PREFER_NO_SCHEDULE, FOREIGN), "unchanged"),
         (
             TAINTED,
-            node(Taint(key=STEERING_TAINT.key, value="no", effect=STEERING_TAINT.effect)),
+            node(Taint(key=PREFER_NO_SCHEDULE.key, value="no", effect=PREFER_NO_SCHEDULE.effect)),
             [TAINT],
         ),
-        (UNTAINTED, node(STEERING_TAINT, FOREIGN), [OTHER_TAINT]),
-        (UNTAINTED, node(STEERING_TAINT), None),
+        (UNTAINTED, node(PREFER_NO_SCHEDULE, FOREIGN), [OTHER_TAINT]),
+        (UNTAINTED, node(PREFER_NO_SCHEDULE), None),
         (UNTAINTED, node(FOREIGN), "unchanged"),
-        (Wishes(), node(STEERING_TAINT), "unchanged"),
+        (NodeMarks(), node(PREFER_NO_SCHEDULE), "unchanged"),
     ],
 )
 def test_the_taint_comes_and_goes_and_others_stay(
-    wish: Wishes, present: Node, taints: object
+    marks: NodeMarks, present: Node, taints: object
 ) -> None:
     wanted = {} if taints == "unchanged" else {"spec": {"taints": taints}}
-    assert change(wish, present) == wanted
+    assert change(marks, present) == wanted
 
 
-KEPT, FREE = Wishes(kept_from_autoscaler=True), Wishes(kept_from_autoscaler=False)
+KEPT, FREE = NodeMarks(kept_from_autoscaler=True), NodeMarks(kept_from_autoscaler=False)
 
 
 @pytest.mark.parametrize(
-    ("wish", "present", "annotations"),
+    ("marks", "present", "annotations"),
     [
         pytest.param(KEPT, {}, OURS, id="kept"),
         pytest.param(KEPT, OURS, None, id="kept already"),
@@ -91,10 +91,10 @@ KEPT, FREE = Wishes(kept_from_autoscaler=True), Wishes(kept_from_autoscaler=Fals
     ],
 )
 def test_nodes_are_kept_from_the_autoscaler_and_given_back(
-    wish: Wishes, present: dict[str, str], annotations: object
+    marks: NodeMarks, present: dict[str, str], annotations: object
 ) -> None:
     wanted = {} if annotations is None else {"metadata": {"annotations": annotations}}
-    assert change(wish, node(annotations=present)) == wanted
+    assert change(marks, node(annotations=present)) == wanted
 
 
 def test_a_preserved_machine_stays_kept_from_the_autoscaler() -> None:
@@ -102,7 +102,7 @@ def test_a_preserved_machine_stays_kept_from_the_autoscaler() -> None:
 
 
 def test_taint_and_annotations_are_one_patch() -> None:
-    both = Wishes(tainted=True, kept_from_autoscaler=True)
+    both = NodeMarks(tainted=True, kept_from_autoscaler=True)
     assert change(both, node()) == {
         "metadata": {"annotations": OURS},
         "spec": {"taints": [TAINT]},
@@ -119,33 +119,33 @@ MARKED = owned_set(annotations={ANNOTATION_PREFER_NO_SCHEDULE: "True"})
 
 
 @pytest.mark.parametrize(
-    ("is_new", "marked", "steering", "updating", "complete", "annotating", "wishes"),
+    ("is_new", "marked", "tainting", "updating", "complete", "annotating", "marks"),
     [
-        (False, False, True, True, False, True, Wishes(True, True)),
-        (True, False, True, True, False, True, Wishes(None, True)),
-        (True, True, True, True, False, True, Wishes(False, True)),
-        (False, False, False, True, False, True, Wishes(None, True)),
-        (False, False, True, True, False, False, Wishes(True, None)),
-        (True, False, False, False, True, True, Wishes(None, False)),
-        (True, False, False, False, False, True, Wishes(None, None)),
-        (True, True, False, False, False, False, Wishes(False, None)),
+        (False, False, True, True, False, True, NodeMarks(True, True)),
+        (True, False, True, True, False, True, NodeMarks(None, True)),
+        (True, True, True, True, False, True, NodeMarks(False, True)),
+        (False, False, False, True, False, True, NodeMarks(None, True)),
+        (False, False, True, True, False, False, NodeMarks(True, None)),
+        (True, False, False, False, True, True, NodeMarks(None, False)),
+        (True, False, False, False, False, True, NodeMarks(None, None)),
+        (True, True, False, False, False, False, NodeMarks(False, None)),
     ],
 )
 def test_what_a_set_wishes_for_its_nodes(
     is_new: bool,
     marked: bool,
-    steering: bool,
+    tainting: bool,
     updating: bool,
     complete: bool,
     annotating: bool,
-    wishes: Wishes,
+    marks: NodeMarks,
 ) -> None:
-    result = wishes_for(
+    result = marks_for(
         MARKED if marked else owned_set(),
         is_new=is_new,
-        steering=steering,
+        tainting=tainting,
         updating=updating,
         complete=complete,
         annotating=annotating,
     )
-    assert result == wishes
+    assert result == marks

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from mcm.api.machine import MachineTemplate
 from mcm.api.names import LABEL_MACHINE_TEMPLATE_HASH
 from mcm.api.templates import with_label
-from mcm.controllers.deployment.template_identity import same_template, set_name, template_hash
-from tests.unit.deployment.objects import LABELS, template
+from mcm.controllers.deployment.templates import labelling, same_template, set_name, template_hash
+from tests.unit.deployment.objects import LABELS, owned_set, template
+from tests.unit.machineset.objects import machine
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,46 @@ def test_hashes_are_label_values_and_names_are_short(class_name: str, collisions
 
 def test_a_long_name_leaves_room_for_the_letters() -> None:
     assert len(set_name("x" * 253, template())) == 253
+
+
+MARK = template_hash(template())
+LABEL = {LABEL_MACHINE_TEMPLATE_HASH: MARK}
+
+
+def test_a_set_that_selects_by_its_hash_is_left_alone() -> None:
+    assert labelling(owned_set(selector={**LABELS, **LABEL}), []) is None
+
+
+def test_the_template_is_labelled_first() -> None:
+    step = labelling(owned_set(), [machine("a")])
+    assert step is not None
+    assert step.machines == ()
+    assert step.change == {"spec": {"template": {"metadata": {"labels": LABEL}}}}
+
+
+def test_then_its_machines_but_not_those_that_leave() -> None:
+    labelled = owned_set(of=with_label(template(), LABEL_MACHINE_TEMPLATE_HASH, MARK))
+    unmarked, done = machine("a"), machine("b", labels=LABEL)
+    step = labelling(labelled, [unmarked, done, machine("c", deleted=True)])
+    assert step is not None
+    assert step.machines == (unmarked,)
+    assert step.of_a_machine == {"metadata": {"labels": LABEL}}
+    assert step.change is None
+
+
+def test_and_last_the_selector() -> None:
+    labelled = owned_set(of=with_label(template(), LABEL_MACHINE_TEMPLATE_HASH, MARK))
+    step = labelling(labelled, [machine("b", labels=LABEL)])
+    assert step is not None
+    assert step.machines == ()
+    assert step.change == {
+        "metadata": {"labels": LABEL},
+        "spec": {"selector": {"matchLabels": LABEL}},
+    }
+
+
+def test_a_label_that_the_template_has_already_is_kept() -> None:
+    by_hand = owned_set(of=with_label(template(), LABEL_MACHINE_TEMPLATE_HASH, "mine"))
+    step = labelling(by_hand, [machine("a")])
+    assert step is not None
+    assert step.mark == "mine"

@@ -14,15 +14,9 @@ from mcm.api.names import (
     ANNOTATION_TRIGGER_DELETION,
     LABEL_MACHINE_TEMPLATE_HASH,
 )
-from mcm.controllers.deployment.limits import Limits
-from mcm.controllers.deployment.new_set import brought_up, new_set, set_change
-from mcm.controllers.deployment.revision import (
-    HISTORY_LENGTH,
-    new_set_of,
-    next_revision,
-    with_revision,
-)
-from mcm.controllers.deployment.template_identity import set_name, template_hash
+from mcm.controllers.deployment.bounds import Bounds
+from mcm.controllers.deployment.sets import new_set, set_change, updated_set
+from mcm.controllers.deployment.templates import set_name, template_hash
 from tests.unit.deployment.objects import LABELS, OWNER, deployment, owned_set, template
 
 
@@ -31,24 +25,6 @@ def revision(number: int, *history: int) -> dict[str, str]:
     if history:
         numbers[ANNOTATION_REVISION_HISTORY] = ",".join(map(str, history))
     return numbers
-
-
-# Which set is the new one -------------------------------------------------------------------------
-
-
-def test_the_oldest_set_of_the_template_is_the_new_one() -> None:
-    sets = [owned_set("b", age=5), owned_set("a", age=9), owned_set("c", of=template("x"), age=99)]
-    found = new_set_of(deployment(), sets)
-    assert found is sets[1]
-
-
-def test_of_two_sets_of_one_second_the_name_decides() -> None:
-    sets = [owned_set("b"), owned_set("a")]
-    assert new_set_of(deployment(), sets) is sets[1]
-
-
-def test_a_set_that_is_being_deleted_is_not_the_new_one() -> None:
-    assert new_set_of(deployment(), [owned_set(deleted=True)]) is None
 
 
 # What it is made of -------------------------------------------------------------------------------
@@ -63,7 +39,7 @@ def test_a_new_set_is_made_from_its_deployment() -> None:
         source,
         [owned_set("o", annotations=revision(2))],
         replicas=1,
-        limits=Limits(4, surge=2),
+        bounds=Bounds(4, surge=2),
     )
     mark = template_hash(raw)
     assert made.metadata.name == set_name("pool", raw)
@@ -90,7 +66,7 @@ def test_a_new_set_is_made_from_its_deployment() -> None:
 
 
 def change(present: MachineSet, of: MachineTemplate, *old: MachineSet, **more: str) -> JSONObject:
-    wanted = brought_up(present, deployment(of=of, annotations=more), old)
+    wanted = updated_set(present, deployment(of=of, annotations=more), old)
     return set_change(present, wanted)
 
 
@@ -160,7 +136,7 @@ def test_settings_beside_the_template_follow_too() -> None:
     spec = msgspec.structs.replace(
         source.spec, min_ready_seconds=7, auto_preserve_failed_machine_max=2
     )
-    wanted = brought_up(PRESENT, msgspec.structs.replace(source, spec=spec), [])
+    wanted = updated_set(PRESENT, msgspec.structs.replace(source, spec=spec), [])
     assert set_change(PRESENT, wanted) == {
         "spec": {"minReadySeconds": 7, "autoPreserveFailedMachineMax": 2}
     }
@@ -173,47 +149,8 @@ def test_annotations_are_added_but_never_taken_away_nor_passed_on_if_they_are_pe
     assert patch == {"metadata": {"annotations": {"team": "a"}}}
 
 
-# Revisions ----------------------------------------------------------------------------------------
-
-
 def test_a_set_that_becomes_new_again_gets_the_next_revision() -> None:
     others = [owned_set("a", annotations=revision(4)), owned_set("b", annotations=revision(2))]
     assert change(PRESENT, template(), *others) == {
         "metadata": {"annotations": {ANNOTATION_REVISION: "5", ANNOTATION_REVISION_HISTORY: "1"}}
     }
-
-
-@pytest.mark.parametrize(
-    ("present", "wanted", "result"),
-    [
-        ({}, 1, revision(1)),
-        (revision(3), 2, revision(3)),
-        (revision(3), 3, revision(3)),
-        (revision(1), 4, revision(4, 1)),
-        (revision(4, 1), 6, revision(6, 1, 4)),
-        ({ANNOTATION_REVISION: "first"}, 2, revision(2)),
-    ],
-)
-def test_a_revision_rises_and_remembers_where_it_was(
-    present: dict[str, str], wanted: int, result: dict[str, str]
-) -> None:
-    assert with_revision(present, wanted) == result
-
-
-def test_the_history_of_revisions_does_not_grow_for_ever() -> None:
-    annotations: dict[str, str] = {}
-    for number in range(1, 200):
-        annotations = with_revision(annotations, number)
-        annotations = with_revision(annotations, number)  # nothing new, nothing remembered
-    history = annotations[ANNOTATION_REVISION_HISTORY].split(",")
-    assert history == [str(n) for n in range(199 - HISTORY_LENGTH, 199)]
-
-
-@pytest.mark.parametrize(
-    ("revisions", "following"), [([], 1), (["3", "7", "x"], 8), (["", "-4"], 1)]
-)
-def test_the_next_revision_is_greater_than_all(revisions: list[str], following: int) -> None:
-    sets = [
-        owned_set(str(n), annotations={ANNOTATION_REVISION: r}) for n, r in enumerate(revisions)
-    ]
-    assert next_revision(sets) == following

@@ -4,7 +4,7 @@ import msgspec
 
 from mcm.api.machine import MachineDeployment, MachineDeploymentStatus, MachineSet, MachineSetStatus
 from mcm.api.meta import LabelSelector
-from mcm.controllers.deployment.triggers import (
+from mcm.controllers.deployment.controller import (
     deployment_of_own_change,
     deployments_of_set_change,
 )

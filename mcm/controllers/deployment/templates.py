@@ -1,4 +1,4 @@
-"""When two templates are the same, and what a set made from one is called.
+"""When two templates are the same, and how sets made from them are named and labelled.
 
 Two templates are one if machines made from the one need not be replaced for the other: what can be
 changed in place (node template, configuration, class kind) does not count, and neither does the
@@ -8,14 +8,17 @@ it does not know, and taking over a fleet must not replace it.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, final
 
 import orjson
 
-from mcm.api.machine import MachineTemplate
+from mcm.api.machine import Machine, MachineSet, MachineTemplate
 from mcm.api.meta import JSONObject
 from mcm.api.names import LABEL_MACHINE_TEMPLATE_HASH
 from mcm.api.templates import class_of, labels_of
+from mcm.controllers.replicas.membership import is_terminating
 
 _METADATA: Final = ("annotations", "finalizers", "generateName", "name", "namespace")
 _FNV_OFFSET: Final = 0x811C9DC5
@@ -77,3 +80,49 @@ def _fnv1a(data: bytes) -> int:
     for byte in data:
         value = ((value ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
     return value
+
+
+# ---- the label of adopted sets -------------------------------------------------------------------
+#
+# A set that was made by hand selects by the deployment's labels alone, and so would select the
+# machines of its siblings. In the order that never loses one of its machines: the template gets the
+# label, so that new machines have it, then the machines, and last the selector. Each call says what
+# is to be done now; nothing waits in between.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """``machines`` get the label ``mark``; ``change`` is the next one of the set itself."""
+
+    mark: str
+    machines: tuple[Machine, ...] = ()
+    change: JSONObject | None = None
+
+    @property
+    def of_a_machine(self) -> JSONObject:
+        """The change that every one of ``machines`` needs."""
+        return {"metadata": {"labels": {LABEL_MACHINE_TEMPLATE_HASH: self.mark}}}
+
+
+def labelling(machine_set: MachineSet, machines: Iterable[Machine]) -> Labelling | None:
+    """Return the next step; None if the set selects by the label already."""
+    selector = machine_set.spec.selector
+    if selector is None or LABEL_MACHINE_TEMPLATE_HASH in selector.match_labels:
+        return None
+    in_template = labels_of(machine_set.spec.template).get(LABEL_MACHINE_TEMPLATE_HASH)
+    mark = in_template or template_hash(machine_set.spec.template)
+    label = {LABEL_MACHINE_TEMPLATE_HASH: mark}
+    if in_template is None:
+        return Labelling(mark, change={"spec": {"template": {"metadata": {"labels": label}}}})
+    unmarked = tuple(
+        m
+        for m in machines
+        if not is_terminating(m) and m.metadata.labels.get(LABEL_MACHINE_TEMPLATE_HASH) != mark
+    )
+    if unmarked:
+        return Labelling(mark, machines=unmarked)
+    return Labelling(
+        mark,
+        change={"metadata": {"labels": label}, "spec": {"selector": {"matchLabels": label}}},
+    )

@@ -1,8 +1,12 @@
-"""The new set as it should be: made from the deployment's template, or brought up to it."""
+"""The sets as they should be; what is written is the difference to what they are.
+
+The new set is made from the deployment's template, or brought up to it as far as that needs no new
+machines. All sets get their sizes, and say in annotations for what they were scaled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -18,13 +22,17 @@ from mcm.api.meta import JSONObject, LabelSelector, ObjectMeta
 from mcm.api.names import (
     ANNOTATION_DESIRED_REPLICAS,
     ANNOTATION_MAX_REPLICAS,
+    ANNOTATION_PREFER_NO_SCHEDULE,
     LABEL_MACHINE_TEMPLATE_HASH,
+    LABEL_VALUE_TRUE,
 )
 from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of, machine_spec_of, with_label
-from mcm.controllers.deployment.limits import Limits
-from mcm.controllers.deployment.revision import copied_annotations, next_revision, with_revision
-from mcm.controllers.deployment.template_identity import set_name, template_hash
+from mcm.controllers.deployment.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
+from mcm.controllers.deployment.rollout import Decision
+from mcm.controllers.deployment.templates import set_name, template_hash
 from mcm.controllers.ownership import controller_reference
 from mcm.controllers.replicas.in_place_fields import (
     IN_PLACE_FIELDS,
@@ -41,7 +49,7 @@ def new_set(
     old_sets: Iterable[MachineSet],
     *,
     replicas: int,
-    limits: Limits,
+    bounds: Bounds,
 ) -> MachineSet:
     """Return the set to create for the deployment's template."""
     meta, spec = deployment.metadata, deployment.spec
@@ -54,7 +62,7 @@ def new_set(
             name=set_name(meta.name, spec.template, collisions),
             namespace=meta.namespace,
             labels={**labels_of(spec.template), LABEL_MACHINE_TEMPLATE_HASH: mark},
-            annotations={**annotations, **memory_of(limits)},
+            annotations={**annotations, **size_annotations(bounds)},
             owner_references=(controller_reference(MACHINE_DEPLOYMENTS, meta),),
         ),
         spec=MachineSetSpec(
@@ -70,15 +78,15 @@ def new_set(
     )
 
 
-def memory_of(limits: Limits) -> Mapping[str, str]:
-    """Return the annotations by which a set remembers for what it was last scaled."""
+def size_annotations(bounds: Bounds) -> Mapping[str, str]:
+    """Return the annotations that say for what a set was last scaled."""
     return {
-        ANNOTATION_DESIRED_REPLICAS: str(limits.desired),
-        ANNOTATION_MAX_REPLICAS: str(limits.desired + limits.surge),
+        ANNOTATION_DESIRED_REPLICAS: str(bounds.desired),
+        ANNOTATION_MAX_REPLICAS: str(bounds.desired + bounds.surge),
     }
 
 
-def brought_up(
+def updated_set(
     present: MachineSet, deployment: MachineDeployment, old_sets: Iterable[MachineSet]
 ) -> MachineSet:
     """Return ``present``, a set of the deployment's template, with all that follows the deployment
@@ -92,14 +100,14 @@ def brought_up(
         ),
         spec=msgspec.structs.replace(
             present.spec,
-            template=_template_brought_up(present.spec.template, spec.template),
+            template=_updated_template(present.spec.template, spec.template),
             min_ready_seconds=spec.min_ready_seconds,
             auto_preserve_failed_machine_max=spec.auto_preserve_failed_machine_max,
         ),
     )
 
 
-def _template_brought_up(present: MachineTemplate, wanted: MachineTemplate) -> MachineTemplate:
+def _updated_template(present: MachineTemplate, wanted: MachineTemplate) -> MachineTemplate:
     had, has = machine_spec_of(present), machine_spec_of(wanted)
     changed = configuration_change(had, has)
     changed |= node_template_change(
@@ -127,3 +135,48 @@ def set_change(present: MachineSet, wanted: MachineSet) -> JSONObject:
     before.pop("status", None)
     after.pop("status", None)
     return explicit_zeros(merge_diff(before, after))
+
+
+def wanted_sets(
+    snapshot: DeploymentSnapshot, decision: Decision, *, marking: bool
+) -> Iterator[tuple[MachineSet, MachineSet]]:
+    """Yield each set that can be changed with what it should be, the new one first.
+
+    One write thus brings a set its size, the word of it, and all that follows its deployment.
+    ``marking``: nodes of old sets get a taint, and the sets are to say so beforehand.
+    """
+    living = [s for s in snapshot.sets if s.metadata.deletion_timestamp is None]
+    for present in sorted(living, key=lambda s: s is not snapshot.new):
+        wanted = _sized(present, snapshot, decision)
+        if present is snapshot.new:
+            wanted = updated_set(wanted, snapshot.deployment, snapshot.old)
+        elif marking and snapshot.new and snapshot.machines[present.metadata.uid]:
+            wanted = _annotated(wanted, {ANNOTATION_PREFER_NO_SCHEDULE: LABEL_VALUE_TRUE})
+        yield present, wanted
+
+
+def without_taint_annotation(machine_set: MachineSet) -> MachineSet:
+    """Return the set without word of a taint on its nodes."""
+    annotations = machine_set.metadata.annotations
+    kept = {k: v for k, v in annotations.items() if k != ANNOTATION_PREFER_NO_SCHEDULE}
+    return _with_annotations(machine_set, kept)
+
+
+def _sized(present: MachineSet, snapshot: DeploymentSnapshot, decision: Decision) -> MachineSet:
+    """Give a set its size. One in use, or about to leave use, says for what it was scaled."""
+    replicas = decision.targets.get(present.metadata.uid, present.spec.replicas)
+    if replicas == 0 and present.spec.replicas == 0:
+        return present
+    sized = msgspec.structs.replace(
+        present, spec=msgspec.structs.replace(present.spec, replicas=replicas)
+    )
+    return _annotated(sized, dict(size_annotations(bounds_of(snapshot.deployment.spec))))
+
+
+def _annotated(machine_set: MachineSet, more: dict[str, str]) -> MachineSet:
+    return _with_annotations(machine_set, {**machine_set.metadata.annotations, **more})
+
+
+def _with_annotations(machine_set: MachineSet, annotations: dict[str, str]) -> MachineSet:
+    metadata = msgspec.structs.replace(machine_set.metadata, annotations=annotations)
+    return msgspec.structs.replace(machine_set, metadata=metadata)

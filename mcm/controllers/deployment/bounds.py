@@ -1,0 +1,112 @@
+"""How many machines a deployment may have, and how many must serve, while its sets change.
+
+Whatever resizes sets stays within these bounds by construction; tests try to prove it wrong. Should
+it be wrong all the same, the checks here refuse what it wants: a deployment that stands still is
+better than one that empties itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from mcm.api.defaulting import defaulted_strategy
+from mcm.api.machine import MachineDeploymentSpec
+from mcm.api.names import STRATEGY_ROLLING_UPDATE
+from mcm.controllers.deployment.fleet import Fleet, Targets
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``desired`` machines, ``surge`` more for a while, ``unavailable`` fewer serving."""
+
+    desired: int
+    surge: int = 0
+    unavailable: int = 0
+
+    @property
+    def most(self) -> int:
+        """The most machines there may be; none at all where none are desired."""
+        return self.desired + self.surge if self.desired else 0
+
+    @property
+    def least(self) -> int:
+        """The fewest that must serve."""
+        return max(0, self.desired - self.unavailable)
+
+
+def bounds_of(spec: MachineDeploymentSpec) -> Bounds:
+    """Resolve the strategy's numbers, of a spec that is valid.
+
+    Percentages are of ``spec.replicas``, rounded up for surge and down for unavailable. Both zero
+    would never let anything be replaced, so one may be unavailable then. Other strategies than
+    RollingUpdate have no surge.
+    """
+    strategy, desired = defaulted_strategy(spec), max(0, spec.replicas)
+    block = strategy.rolling_update
+    if strategy.type != STRATEGY_ROLLING_UPDATE or block is None:
+        return Bounds(desired)
+    surge = _share(block.max_surge, desired, round_up=True)
+    unavailable = _share(block.max_unavailable, desired, round_up=False)
+    if surge == 0 and unavailable == 0:
+        unavailable = 1
+    return Bounds(desired, surge=surge, unavailable=min(unavailable, desired))
+
+
+def room(fleet: Fleet, bounds: Bounds) -> int:
+    """How many machines may be added. Each set counts with all it can come to have at once: what
+    its spec allows, and what leaves."""
+    return max(0, bounds.most - fleet.potential())
+
+
+def must_serve(fleet: Fleet, bounds: Bounds) -> int:
+    """How many machines must go on serving: as many as serve now, if those are too few already.
+
+    Machines preserved for inspection cannot serve and must not stop an update.
+    """
+    return min(max(0, bounds.least - fleet.preserved), fleet.guaranteed())
+
+
+class OutOfBounds(AssertionError):
+    """A step asks for what must never be; its text says which numbers are wrong."""
+
+
+def check_scaling(fleet: Fleet, targets: Targets, bounds: Bounds, *, asked_for: int = 0) -> None:
+    """Check a change of sizes that follows a change of ``spec.replicas``.
+
+    ``asked_for`` is how many machines more the deployment wants than at its last scaling; those are
+    granted at once, also while machines of an earlier scale-down are still leaving.
+    """
+    _check_sizes(fleet, targets)
+    before, after = fleet.potential(), fleet.potential(targets)
+    if after > max(bounds.most, before + max(0, asked_for)):
+        raise OutOfBounds(f"{after} machines could exist, at most {bounds.most} may: {targets}")
+    floor = min(bounds.least, fleet.replicas())
+    if fleet.replicas(targets) < floor:
+        raise OutOfBounds(f"fewer than {floor} replicas would be left: {targets}")
+
+
+def check_rollout(fleet: Fleet, targets: Targets, bounds: Bounds) -> None:
+    """Check one step of a rolling update, which must not cost machines that serve either."""
+    check_scaling(fleet, targets, bounds)
+    new = fleet.new
+    if new is not None and targets.get(new.uid, new.replicas) < new.replicas:
+        return  # the new set shrinks to what the deployment as a whole wants: that was asked for
+    floor, left = must_serve(fleet, bounds), fleet.guaranteed(targets)
+    if left < floor:
+        raise OutOfBounds(f"{left} machines would serve, {floor} must: {targets}")
+
+
+def _check_sizes(fleet: Fleet, targets: Targets) -> None:
+    known = {s.uid for s in fleet.living}
+    for uid, replicas in targets.items():
+        if uid not in known or replicas < 0:
+            raise OutOfBounds(f"set {uid} cannot get {replicas} replicas")
+
+
+def _share(value: int | str | None, of: int, *, round_up: bool) -> int:
+    if isinstance(value, int):
+        return value
+    hundredths = int((value or "0%").removesuffix("%")) * of
+    return -(-hundredths // 100) if round_up else hundredths // 100

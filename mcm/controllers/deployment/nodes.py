@@ -1,0 +1,174 @@
+"""What an update writes on Nodes: the PreferNoSchedule taint, and the autoscaler's annotations.
+
+The taint keeps new pods off old machines; the annotations keep the cluster autoscaler from taking
+machines away in the middle. Wanted states follow from the sets alone, so nodes that join late are
+marked as well and nothing is written twice. A mark is ours to remove only where we left word that
+we set it: the set's annotation for the taint, the ``-by-mcm`` annotation for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from mcm.api.codec import to_json_object
+from mcm.api.core import NODES, Node, Taint
+from mcm.api.machine import Machine, MachineDeploymentStatus, MachineSet
+from mcm.api.meta import JSONObject
+from mcm.api.names import (
+    ANNOTATION_PREFER_NO_SCHEDULE,
+    ANNOTATION_SCALE_DOWN_DISABLED,
+    ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+    EFFECT_PREFER_NO_SCHEDULE,
+    LABEL_VALUE_TRUE,
+    SCALE_DOWN_DISABLED_VALUE,
+    TAINT_PREFER_NO_SCHEDULE,
+)
+from mcm.client.errors import KubeError, NotFound
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.progress import is_complete
+from mcm.controllers.fanout import fan_out
+from mcm.controllers.preconditions import for_this_version
+from mcm.controllers.replicas.deletion_order import preserved_until
+from mcm.informers.store import Store
+from mcm.informers.writer import Writer
+
+PREFER_NO_SCHEDULE: Final = Taint(
+    key=TAINT_PREFER_NO_SCHEDULE, value=LABEL_VALUE_TRUE, effect=EFFECT_PREFER_NO_SCHEDULE
+)
+_KEPT_FROM_AUTOSCALER: Final = {
+    ANNOTATION_SCALE_DOWN_DISABLED: SCALE_DOWN_DISABLED_VALUE,
+    ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM: SCALE_DOWN_DISABLED_VALUE,
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NodeMarks:
+    """What the nodes of a set should bear; None: whatever they bear is right."""
+
+    tainted: bool | None = None
+    kept_from_autoscaler: bool | None = None
+
+
+def has_tainted_nodes(machine_set: MachineSet) -> bool:
+    """Tell whether the set says that its nodes were tainted."""
+    return ANNOTATION_PREFER_NO_SCHEDULE in machine_set.metadata.annotations
+
+
+def marks_for(
+    machine_set: MachineSet,
+    *,
+    is_new: bool,
+    tainting: bool,
+    updating: bool,
+    complete: bool,
+    annotating: bool,
+) -> NodeMarks:
+    """Say what the nodes of one set should bear.
+
+    ``tainting``: the strategy is one that replaces machines little by little. ``updating``: old
+    sets have machines left. ``complete``: nothing is left to do. ``annotating``: the flag.
+    """
+    tainted = None
+    if is_new and has_tainted_nodes(machine_set):
+        tainted = False
+    elif not is_new and tainting:
+        tainted = True
+    kept = None
+    if annotating and (updating or complete):
+        kept = updating
+    return NodeMarks(tainted, kept)
+
+
+def node_changes(
+    wanted: Iterable[tuple[NodeMarks, Sequence[Machine]]], find: Callable[[str], Node | None]
+) -> Iterator[tuple[Node, JSONObject]]:
+    """Yield the nodes that bear something else than they should, each with its merge patch."""
+    for marks, machines in wanted:
+        if marks == NodeMarks():
+            continue
+        for machine in machines:
+            node = find(machine.node_name) if machine.node_name else None
+            if node is not None and (change := _change(marks, machine, node)):
+                yield node, change
+
+
+def _change(marks: NodeMarks, machine: Machine, node: Node) -> JSONObject:
+    change: JSONObject = {}
+    annotations = _annotation_change(marks.kept_from_autoscaler, machine, node)
+    if annotations:
+        change["metadata"] = {"annotations": annotations}
+    taints = _taints(marks.tainted, node)
+    if taints != node.spec.taints:
+        change["spec"] = {"taints": [to_json_object(t) for t in taints] or None}
+    return change
+
+
+def _taints(tainted: bool | None, node: Node) -> tuple[Taint, ...]:
+    if tainted is None:
+        return node.spec.taints
+    ours = (PREFER_NO_SCHEDULE.key, PREFER_NO_SCHEDULE.effect)
+    present = [t for t in node.spec.taints if (t.key, t.effect) == ours]
+    others = tuple(t for t in node.spec.taints if (t.key, t.effect) != ours)
+    if not tainted:
+        return others
+    if present and present[0].value == PREFER_NO_SCHEDULE.value:
+        return node.spec.taints
+    return (*others, PREFER_NO_SCHEDULE)
+
+
+def _annotation_change(kept: bool | None, machine: Machine, node: Node) -> Mapping[str, str | None]:
+    present = node.metadata.annotations
+    by_us = ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM in present
+    disabled = present.get(ANNOTATION_SCALE_DOWN_DISABLED) == SCALE_DOWN_DISABLED_VALUE
+    if kept is None or (kept and disabled):
+        return {}  # if it is not by us, it is somebody's wish for longer than this update
+    if kept:
+        return {k: v for k, v in _KEPT_FROM_AUTOSCALER.items() if present.get(k) != v}
+    if by_us and preserved_until(machine) is None:
+        return {key: None for key in _KEPT_FROM_AUTOSCALER if key in present}
+    return {}
+
+
+# ---- the act -------------------------------------------------------------------------------------
+
+
+@final
+class NodeMarker:
+    """All writes to Nodes that deployments make. ``annotating``: the autoscaler flag."""
+
+    def __init__(self, nodes: Store[Node], writer: Writer, *, annotating: bool) -> None:
+        self._nodes = nodes
+        self._writer = writer
+        self._annotating = annotating
+
+    async def mark(
+        self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
+    ) -> Sequence[KubeError]:
+        """Write what nodes of the deployment lack or bear too much; one patch a node."""
+        updating = snapshot.new is not None and snapshot.updating
+        complete = is_complete(status, snapshot.deployment)
+        wanted = [
+            (
+                marks_for(
+                    s,
+                    is_new=s is snapshot.new,
+                    tainting=snapshot.taints_old_nodes and updating,
+                    updating=updating,
+                    complete=complete,
+                    annotating=self._annotating,
+                ),
+                snapshot.machines[s.metadata.uid],
+            )
+            for s in snapshot.sets
+        ]
+        return await fan_out(self._patch, node_changes(wanted, self._nodes.get))
+
+    async def _patch(self, pair: tuple[Node, JSONObject]) -> None:
+        meta, change = pair[0].metadata, pair[1]
+        try:
+            await self._writer.patch(NODES, meta.name, for_this_version(meta, change))
+        except NotFound:
+            return  # the machine's node is gone already
