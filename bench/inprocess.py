@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,13 +17,16 @@ from bench.replay import chunks_of
 from mcm.api import codec
 from mcm.api.machine import MACHINES, Machine
 from mcm.api.meta import KubeObject, Resource
-from mcm.client.client import ListPage
-from mcm.client.transport import StreamResponse
+from mcm.client.answers import ListPage
+from mcm.client.requests import Call
+from mcm.client.transport import Response, StreamResponse
+from mcm.client.verbs import ObjectReader
 from mcm.clock import SystemClock
 from mcm.informers import Change, Informer
 from mcm.workqueue.queue import WorkQueue
 
 S = TypeVar("S", bound=KubeObject)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Throughput:
     list_objects_per_cpu_second: int
 
 
-class Recording:
+class Recording(ObjectReader):
     """A source that lists some machines, then plays a recorded stream and falls silent."""
 
     def __init__(self, body: bytes, chunks: Sequence[bytes]) -> None:
@@ -52,6 +55,7 @@ class Recording:
         limit: int | None = None,
         continue_token: str = "",
         resource_version: str = "",
+        **_: object,
     ) -> ListPage[S]:
         page = codec.decode_list(resource, self._body)
         return ListPage(page.items, page.metadata.resource_version)
@@ -67,8 +71,17 @@ class Recording:
         allow_bookmarks: bool = True,
         send_initial_events: bool = False,
         read_timeout: float | None,
+        **_: object,
     ) -> AsyncIterator[StreamResponse]:
         yield StreamResponse(200, {}, self._play())
+
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        raise AssertionError("a reflector lists and watches, no more")
+
+    def follow(
+        self, call: Call, *, read_timeout: float | None
+    ) -> AbstractAsyncContextManager[StreamResponse]:
+        raise AssertionError("watches are answered above")
 
     async def _play(self) -> AsyncIterator[bytes]:
         await self.play.wait()

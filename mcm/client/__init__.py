@@ -10,7 +10,8 @@ Order: none between calls; what a caller awaits one after the other is sent so. 
 closes its connection; the server may have acted all the same. A watch yields raw chunks and lives
 as long as its context. Whoever made the :class:`Client` closes it; that closes its transport.
 
-The pure parts are ``requests``, ``answers``, ``retry``; the connection is ``http`` with ``tls``,
-``credentials``, ``execplugin``; where to connect comes from ``kubeconfig`` or ``incluster``.
-Nothing is re-exported, so that importing one part does not load the others.
+The verbs are declared in ``verbs``, for whoever has them: who reads or writes depends on those and
+not on the client. The pure parts are ``requests``, ``answers``, ``retry``; the connection is
+``http`` with ``tls``, ``credentials``, ``execplugin``; where to connect comes from ``kubeconfig``
+or ``incluster``. Nothing is re-exported, so that importing one part does not load the others.
 """

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, final
 
 from prometheus_client import CollectorRegistry
 
+from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
 from mcm.controllers.runtime import Controller, Outcome
 from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.settings import ControllerSettings
+from mcm.events import EventSink
 from mcm.fence import Fence
 from mcm.metrics import once_per_registry
 from mcm.workqueue import QueueMetrics, WorkQueue
 
 if TYPE_CHECKING:
-    from mcm.client.client import Client
     from mcm.driver.contract import Driver
-    from mcm.events import EventRecorder
     from mcm.informers.factory import InformerFactory
 
 
@@ -35,13 +35,13 @@ class ControllerContext:
     chance, so that a simulation can seed it.
     """
 
-    control: Client
-    target: Client | None
+    control: ObjectClient
+    target: ObjectClient | None
     control_informers: InformerFactory
     target_informers: InformerFactory | None
     namespace: str
     clock: Clock
-    events: EventRecorder
+    events: EventSink
     driver: Driver
     fence: Fence
     options: ControllerSettings

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from mcm.drain.attempts import Attempt, Attempts
 from mcm.drain.budget import BudgetView, is_misconfigured, view_for
-from mcm.drain.execute import PodClient, Refusal, execute
+from mcm.drain.execute import Refusal, execute
 from mcm.drain.marks import cordon_patch, terminating_patch
 from mcm.drain.mode import Force, Mode, go_bool, mode_of
 from mcm.drain.plan import Action, Plan, Snapshot, Verb, plan, stuck
@@ -28,7 +28,6 @@ __all__ = [
     "Force",
     "Mode",
     "Plan",
-    "PodClient",
     "Refusal",
     "Selection",
     "Snapshot",

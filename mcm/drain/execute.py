@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import final
 
 from mcm.api.core import PODS, Pod
-from mcm.api.meta import Resource, T
 from mcm.client.errors import (
     ApiError,
     Conflict,
@@ -18,6 +17,7 @@ from mcm.client.errors import (
     NotFound,
     TooManyRequests,
 )
+from mcm.client.verbs import ObjectWriter
 from mcm.drain.attempts import Attempts
 from mcm.drain.budget import BudgetView
 from mcm.drain.plan import Action, Plan, Verb
@@ -26,26 +26,6 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE = 16
 """Requests of one drain under way at a time; the client has a limit for all of them together."""
-
-
-class PodClient(Protocol):
-    """The two requests a drain makes; :class:`mcm.client.client.Client` has them."""
-
-    async def evict(
-        self, name: str, *, namespace: str, uid: str = "", grace_period_seconds: int | None = None
-    ) -> None: ...
-
-    async def delete(
-        self,
-        resource: Resource[T],
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        propagation: str = "",
-        grace_period_seconds: int | None = None,
-    ) -> T | None: ...
 
 
 @final
@@ -63,7 +43,7 @@ class Refusal:
 
 async def execute(
     plan: Plan,
-    client: PodClient,
+    client: ObjectWriter,
     attempts: Attempts,
     *,
     budgets: Callable[[Pod], BudgetView],
@@ -85,7 +65,7 @@ async def execute(
     return tuple(refusal for task in tasks if (refusal := task.result()) is not None)
 
 
-async def _ask(client: PodClient, action: Action) -> KubeError | None:
+async def _ask(client: ObjectWriter, action: Action) -> KubeError | None:
     meta = action.pod.metadata
     try:
         if action.verb is Verb.EVICT:

@@ -14,16 +14,16 @@ refuse it after. Nobody reads events back. The caller closes the client.
 from __future__ import annotations
 
 from mcm.events.metrics import EventMetrics
-from mcm.events.recorder import EventClient, EventRecorder
+from mcm.events.recorder import EventRecorder, EventSink
 from mcm.events.wire import CORE_EVENTS, EVENTS, Event, EventKind, EventType
 
 __all__ = [
     "CORE_EVENTS",
     "EVENTS",
     "Event",
-    "EventClient",
     "EventKind",
     "EventMetrics",
     "EventRecorder",
+    "EventSink",
     "EventType",
 ]

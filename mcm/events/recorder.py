@@ -21,6 +21,7 @@ from mcm.client.errors import (
     TransportError,
     Unauthorized,
 )
+from mcm.client.verbs import ObjectWriter
 from mcm.clock import Clock
 from mcm.events import wire
 from mcm.events.correlator import SWEEP_SECONDS, Correlator, Drop, Series
@@ -36,20 +37,28 @@ _BACKOFF = Backoff(1.0, 30.0, spread=longer_by(0.25))
 _FLUSH_SECONDS = 5.0
 
 
-class EventClient(Protocol):
-    """What the recorder needs of :class:`mcm.client.client.Client`."""
+class EventSink(Protocol):
+    """Where whoever has something to tell of an object says it."""
 
-    async def create(
-        self, resource: Resource[T], body: Mapping[str, object], *, namespace: str = ""
-    ) -> T: ...
+    def event(
+        self,
+        resource: Resource[T],
+        obj: T,
+        kind: EventKind,
+        reason: str,
+        note: str,
+        *,
+        action: str = "Reconcile",
+    ) -> None:
+        """Record that something happened to ``obj``, and log it. Never blocks, never raises.
 
-    async def patch(
-        self, resource: Resource[T], name: str, patch: Mapping[str, object], *, namespace: str = ""
-    ) -> T: ...
+        ``reason`` and ``action`` are short CamelCase words, ``note`` is a sentence for people.
+        """
+        ...
 
 
 @final
-class EventRecorder:
+class EventRecorder(EventSink):
     """Records events as ``component`` running on ``host``; see the package for its promises.
 
     What is recorded before :meth:`run` runs waits in the outbox. Notes must hold no secrets: they
@@ -58,7 +67,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        client: EventClient,
+        client: ObjectWriter,
         *,
         clock: Clock,
         component: str,
@@ -96,10 +105,6 @@ class EventRecorder:
         *,
         action: str = "Reconcile",
     ) -> None:
-        """Record that something happened to ``obj``, and log it. Never blocks, never raises.
-
-        ``reason`` and ``action`` are short CamelCase words, ``note`` is a sentence for people.
-        """
         try:
             what = wire.occurrence(wire.regarding(resource, obj), kind, reason, note, action)
             now, wall = self._clock.monotonic(), self._clock.now()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import random as random_module
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast, final
+from typing import cast, final
 
 from prometheus_client import CollectorRegistry
 
 from mcm.api.meta import KubeObject, Resource, T
+from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
 from mcm.informers.informer import Informer, InformerStatus
 from mcm.informers.listwatch import ReflectorOptions
 from mcm.informers.metrics import collector_of
 from mcm.informers.store import Store
 from mcm.informers.writer import Writer
-
-if TYPE_CHECKING:
-    from mcm.client.client import Client
 
 
 @final
@@ -31,7 +29,7 @@ class InformerFactory:
 
     def __init__(
         self,
-        client: Client,
+        client: ObjectClient,
         *,
         clock: Clock,
         namespace: str = "",
@@ -47,10 +45,10 @@ class InformerFactory:
         self._random = randomness or random_module.Random()
         self._informers: dict[tuple[str, str], Informer[KubeObject]] = {}
         self._running = False
-        self._writer = Writer(client, self)
+        self._writer = Writer(client, self.stores_holding)
         self.name = name
         if registry is not None:
-            collector_of(registry).add(self, clock=clock)
+            collector_of(registry).add(name, self.informers, clock=clock)
 
     @property
     def writer(self) -> Writer:

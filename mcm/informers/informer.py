@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Generic, final
 
 from mcm.api.meta import Resource, T
+from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.informers.change import Change, Changes, Handler
 from mcm.informers.listwatch import ReflectorOptions
-from mcm.informers.reflector import Reflector, Source
+from mcm.informers.reflector import Reflector
 from mcm.informers.stats import InformerStats
 from mcm.informers.store import Store
 
@@ -52,7 +53,7 @@ class Informer(Generic[T]):
 
     def __init__(
         self,
-        source: Source,
+        source: ObjectReader,
         resource: Resource[T],
         *,
         clock: Clock,

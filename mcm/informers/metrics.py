@@ -25,8 +25,8 @@ integers of the informers, read at a scrape: an event costs no metric call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -35,13 +35,10 @@ from prometheus_client.registry import Collector
 
 from mcm.api.meta import KubeObject
 from mcm.clock import Clock
+from mcm.informers.informer import Informer
 from mcm.metrics import once_per_registry
 
-if TYPE_CHECKING:
-    from mcm.informers.factory import InformerFactory
-    from mcm.informers.informer import Informer
-
-    AnyInformer: TypeAlias = Informer[KubeObject]
+AnyInformer: TypeAlias = Informer[KubeObject]
 
 _LABELS = ("cluster", "resource", "namespace")
 
@@ -86,13 +83,16 @@ def _registered(registry: CollectorRegistry) -> InformerCollector:
 
 @final
 class InformerCollector(Collector):
-    """Reads the numbers of all informers of some factories."""
+    """Reads the numbers of all informers of some clusters."""
 
     def __init__(self) -> None:
-        self._factories: list[tuple[InformerFactory, Clock]] = []
+        self._clusters: list[tuple[str, Callable[[], Sequence[AnyInformer]], Clock]] = []
 
-    def add(self, factory: InformerFactory, *, clock: Clock) -> None:
-        self._factories.append((factory, clock))
+    def add(
+        self, cluster: str, informers: Callable[[], Sequence[AnyInformer]], *, clock: Clock
+    ) -> None:
+        """Show what ``informers`` returns at each scrape under the name ``cluster``."""
+        self._clusters.append((cluster, informers, clock))
 
     def describe(self) -> Iterable[Metric]:
         return self.collect()
@@ -144,6 +144,6 @@ class InformerCollector(Collector):
         return family
 
     def _informers(self) -> Iterable[tuple[list[str], AnyInformer, Clock]]:
-        for factory, clock in self._factories:
-            for informer in factory.informers():
-                yield [factory.name, informer.resource.name, informer.namespace], informer, clock
+        for cluster, informers, clock in self._clusters:
+            for informer in informers():
+                yield [cluster, informer.resource.name, informer.namespace], informer, clock

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import random as random_module
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Generic, Protocol, TypeVar, final
 
 from mcm.api.meta import KubeObject, Resource, T
-from mcm.client.client import ListPage
+from mcm.client.answers import ListPage
 from mcm.client.errors import ApiError, KubeError, RequestTimeout, TransportError
 from mcm.client.transport import StreamResponse
+from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.informers.change import Changes
 from mcm.informers.frames import Bookmark, Event, EventType, FrameDecoder, Unreadable
@@ -31,32 +31,6 @@ _SLICE_SECONDS = 0.004
 """How long frames may keep the loop to themselves."""
 _REPORTED = 1024
 _ADDED, _DELETED = EventType.ADDED, EventType.DELETED  # here for the reason given in frames
-
-
-class Source(Protocol):
-    """The two requests a reflector makes; :class:`mcm.client.client.Client` has them."""
-
-    async def list_page(
-        self,
-        resource: Resource[S],
-        *,
-        namespace: str = "",
-        limit: int | None = None,
-        continue_token: str = "",
-        resource_version: str = "",
-    ) -> ListPage[S]: ...
-
-    def watch(
-        self,
-        resource: Resource[S],
-        *,
-        namespace: str = "",
-        resource_version: str = "",
-        timeout_seconds: int,
-        allow_bookmarks: bool = True,
-        send_initial_events: bool = False,
-        read_timeout: float | None,
-    ) -> AbstractAsyncContextManager[StreamResponse]: ...
 
 
 class Sink(Protocol[T]):
@@ -80,7 +54,7 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        source: Source,
+        source: ObjectReader,
         resource: Resource[T],
         *,
         sink: Sink[T],

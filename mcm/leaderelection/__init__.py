@@ -17,7 +17,7 @@ the synchronous part, :mod:`.elector` the driver. The caller closes the client.
 from __future__ import annotations
 
 from mcm.leaderelection.election import LeadershipLost, Timings
-from mcm.leaderelection.elector import LeaderElector, LeaseClient, new_identity
+from mcm.leaderelection.elector import LeaderElector, new_identity
 from mcm.leaderelection.leases import AllLeases
 from mcm.leaderelection.metrics import ElectionMetrics
 
@@ -26,7 +26,6 @@ __all__ = [
     "ElectionMetrics",
     "LeaderElector",
     "LeadershipLost",
-    "LeaseClient",
     "Timings",
     "new_identity",
 ]

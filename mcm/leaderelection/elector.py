@@ -8,13 +8,11 @@ import random as random_module
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar, final
+from typing import final
 
-import msgspec
 from prometheus_client import CollectorRegistry
 
 from mcm.api.core import LEASES, Lease
-from mcm.api.meta import KubeObject, Resource
 from mcm.client.errors import (
     AlreadyExists,
     BadRequest,
@@ -23,6 +21,7 @@ from mcm.client.errors import (
     KubeError,
     NotFound,
 )
+from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
 from mcm.leaderelection.election import JITTER, Election, LeadershipLost, Timings, Write
 from mcm.leaderelection.metrics import ElectionMetrics
@@ -30,24 +29,7 @@ from mcm.metrics import once_per_registry
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=KubeObject)
-
 _RELEASE_RETRY = 0.1  # seconds
-
-
-class LeaseClient(Protocol):
-    """What an elector needs of :class:`mcm.client.client.Client`: one without this elector's
-    fence. Raises :mod:`mcm.client.errors`."""
-
-    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T: ...
-
-    async def create(
-        self, resource: Resource[T], body: msgspec.Struct, *, namespace: str = ""
-    ) -> T: ...
-
-    async def update(
-        self, resource: Resource[T], name: str, body: msgspec.Struct, *, namespace: str = ""
-    ) -> T: ...
 
 
 def new_identity(host: str = "") -> str:
@@ -59,12 +41,14 @@ def new_identity(host: str = "") -> str:
 class LeaderElector:
     """Contends for the lease ``namespace/name`` as ``identity``; all durations are in seconds.
 
+    ``client`` is one without this elector's fence.
+
     Raises ValueError if the durations cannot work together (:meth:`.election.Timings.problems`).
     """
 
     def __init__(
         self,
-        client: LeaseClient,
+        client: ObjectClient,
         *,
         name: str,
         namespace: str,

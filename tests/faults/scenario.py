@@ -223,7 +223,7 @@ class _Scenario:
         faults.lose_answers(probability=0.05)
         client = Client(FaultyTransport(self._server, faults), clock=self._clock)
         own = self._own and chance.random() < 0.7
-        verbs = Writer(client, factory) if own else client
+        verbs = Writer(client, factory.stores_holding) if own else client
         return Workload(verbs, clock=self._clock, random=chance)
 
     # ---- living it -----------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from mcm.informers.store import Store
 from mcm.informers.writer import Writer
 
 if TYPE_CHECKING:
-    from mcm.events import EventRecorder
+    from mcm.events import EventSink
 
 EVENT_SELECTING_ALL: Final = "SelectingAll"
 _ORPHAN_CHILDREN: Final = "orphan"
@@ -69,7 +69,7 @@ class DeploymentReconciler:
         sets: Store[MachineSet],
         machines: Store[Machine],
         writer: Writer,
-        events: EventRecorder,
+        events: EventSink,
         clock: Clock,
         nodes: NodeMarker | None,
     ) -> None:

@@ -32,7 +32,7 @@ from mcm.informers.store import Store
 from mcm.informers.writer import Writer
 
 if TYPE_CHECKING:
-    from mcm.events import EventRecorder
+    from mcm.events import EventSink
 
 EVENT_SCALED: Final = "ScalingMachineSet"
 
@@ -52,7 +52,7 @@ class SetActions:
         sets: Store[MachineSet],
         machines: Store[Machine],
         writer: Writer,
-        events: EventRecorder,
+        events: EventSink,
     ) -> None:
         self._sets = sets
         self._machines = machines

@@ -8,10 +8,10 @@ from typing import Final, Generic, TypeVar, final
 
 from mcm.api.meta import JSONObject, KubeObject, Resource, split_key
 from mcm.client.errors import NotFound
+from mcm.client.verbs import ObjectWriter
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.finalizers.changes import finalizer_in_step
 from mcm.controllers.runtime import DONE, Controller, Outcome
-from mcm.controllers.seams import ObjectWriter
 from mcm.informers import Change, InformerFactory, Store
 from mcm.workqueue import INITIAL_PRIORITY
 

@@ -10,10 +10,11 @@ import random as random_module
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 
 from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
 from mcm.api.machine import MACHINES, Machine, MachineClass
+from mcm.client.verbs import ObjectClient, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.machine.backoff import Backoff
 from mcm.controllers.machine.health.failure_permit import FailurePermits
@@ -22,18 +23,13 @@ from mcm.controllers.machine.settings import Limits, settings_of
 from mcm.controllers.provider import Credentials, Places, Provider, collect
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import Outcome
-from mcm.controllers.seams import EventSink, ObjectReader, ObjectWriter
 from mcm.controllers.settings import ControllerSettings
-from mcm.drain import Attempts, PodClient
-from mcm.events import EventType
+from mcm.drain import Attempts
+from mcm.events import EventSink, EventType
 from mcm.informers.store import Store
 
 if TYPE_CHECKING:
     from mcm.controllers.machine.creation.bootstrap_token import Token
-
-
-class TargetClient(ObjectReader, PodClient, Protocol):
-    """The part of :class:`mcm.client.client.Client` that is used on the target cluster."""
 
 
 @final
@@ -41,7 +37,7 @@ class TargetClient(ObjectReader, PodClient, Protocol):
 class Target:
     """The cluster that machines join."""
 
-    client: TargetClient
+    client: ObjectClient
     writer: ObjectWriter
     nodes: Store[Node]
     pods: Store[Pod]

@@ -40,7 +40,7 @@ from mcm.informers.store import Store
 from mcm.informers.writer import Writer
 
 if TYPE_CHECKING:
-    from mcm.events import EventRecorder
+    from mcm.events import EventSink
 
 EVENT_CREATED: Final = "SuccessfulCreate"
 EVENT_NOT_CREATED: Final = "FailedCreate"
@@ -58,7 +58,7 @@ class MachineActions:
         self,
         machines: Store[Machine],
         writer: Writer,
-        events: EventRecorder,
+        events: EventSink,
         *,
         randomness: random.Random,
     ) -> None:

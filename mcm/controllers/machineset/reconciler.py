@@ -38,7 +38,7 @@ from mcm.informers.store import Store
 from mcm.informers.writer import Writer
 
 if TYPE_CHECKING:
-    from mcm.events import EventRecorder
+    from mcm.events import EventSink
 
 _CONFIRM_AFTER: Final = 2.0
 """Seconds until a creation whose answer got lost is looked at again, should no event come."""
@@ -60,7 +60,7 @@ class MachineSetReconciler:
         machines: Store[Machine],
         nodes: Store[Node] | None,
         writer: Writer,
-        events: EventRecorder,
+        events: EventSink,
         clock: Clock,
         randomness: random.Random,
         preserve_timeout: timedelta,

@@ -10,14 +10,14 @@ from typing import final
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass, MachineSpec
 from mcm.api.meta import ObjectMeta
 from mcm.client.errors import NotFound
+from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.controllers.provider import Credentials, Provider, ProviderFailed
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.controllers.safety.orphans import Unclaimed, Vm, is_claimed, vms_in
-from mcm.controllers.seams import EventSink, ObjectReader
 from mcm.driver.codes import Code
 from mcm.driver.contract import DeleteMachineRequest, ListMachinesRequest
-from mcm.events import EventType
+from mcm.events import EventSink, EventType
 from mcm.informers import Store
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,9 @@ from typing import final
 from mcm.api.core import LEASES, NODES, Node
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import micro_time
-from mcm.client.client import Client, PatchType
+from mcm.client.client import Client
 from mcm.client.errors import AlreadyExists, NotFound
+from mcm.client.requests import PatchType
 from mcm.clock import Clock
 from mcm.informers.store import Store
 from mcm.providers.simulated import node_objects

@@ -10,8 +10,9 @@ from typing import final
 from mcm.api.core import Pod, PodSpec
 from mcm.api.meta import ApiStruct, JSONObject, Resource
 from mcm.api.timestamps import rfc3339
-from mcm.client.client import Client, PatchType
+from mcm.client.client import Client
 from mcm.client.errors import Conflict, NotFound
+from mcm.client.requests import PatchType
 from mcm.clock import Clock
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.store import Store

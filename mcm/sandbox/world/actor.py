@@ -30,7 +30,7 @@ class Actor(ABC):
 
     def __init__(self, client: Client, mirror: InformerFactory, *, clock: Clock) -> None:
         self._client = client
-        self._writer = Writer(client, mirror)
+        self._writer = Writer(client, mirror.stores_holding)
         self._clock = clock
         # An outage of the server must not keep the cluster idle for long after its end.
         limiter = ExponentialLimiter[str](base=_SOONEST_RETRY, cap=_LATEST_RETRY)

@@ -13,8 +13,9 @@ from typing import final
 from mcm.api.core import LEASES, Lease, Taint
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import rfc3339, whole_seconds
-from mcm.client.client import Client, PatchType
+from mcm.client.client import Client
 from mcm.client.errors import NotFound
+from mcm.client.requests import PatchType
 from mcm.clock import Clock
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.change import Change

@@ -6,8 +6,9 @@ from typing import ClassVar, final
 
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import rfc3339
-from mcm.client.client import Client, PatchType
+from mcm.client.client import Client
 from mcm.client.errors import Conflict, NotFound
+from mcm.client.requests import PatchType
 from mcm.clock import Clock
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.change import Change

@@ -9,7 +9,7 @@ import pytest
 from mcm.api.core import LEASES, NODES, PODS
 from mcm.api.machine import MACHINES
 from mcm.client import errors
-from mcm.client.client import PatchType
+from mcm.client.requests import PatchType
 from mcm.client.transport import StreamResponse
 from tests.envtest.bench import Bench
 from tests.envtest.contract.objects import budget, finalizer, machine, node, pod

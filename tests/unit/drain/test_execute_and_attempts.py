@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import pytest
 
 from mcm.api.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodDisruptionBudget
-from mcm.api.meta import ObjectMeta, Resource, T
+from mcm.api.meta import ObjectMeta
 from mcm.client.errors import (
     Cause,
     Conflict,
@@ -17,6 +19,9 @@ from mcm.client.errors import (
     TooManyRequests,
     TransportError,
 )
+from mcm.client.requests import Call
+from mcm.client.transport import Response
+from mcm.client.verbs import ObjectWriter
 from mcm.drain import (
     Action,
     Attempts,
@@ -30,32 +35,21 @@ from mcm.drain import (
 )
 from tests.unit.drain.pods import NOW, budget, pod
 
+R = TypeVar("R")
 
-class Server:
+
+class Server(ObjectWriter):
     """Answers every request about a pod with what it was told."""
 
     def __init__(self, answers: dict[str, KubeError] | None = None) -> None:
         self.answers = answers or {}
         self.asked: list[tuple[str, str, str, int | None]] = []
 
-    async def evict(
-        self, name: str, *, namespace: str, uid: str = "", grace_period_seconds: int | None = None
-    ) -> None:
-        self._answer("evict", name, uid, grace_period_seconds)
-
-    async def delete(
-        self,
-        resource: Resource[T],
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        propagation: str = "",
-        grace_period_seconds: int | None = None,
-    ) -> T | None:
-        self._answer("delete", name, uid, grace_period_seconds)
-        return None
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        options = json.loads(call.body)
+        grace = options.get("deleteOptions", options).get("gracePeriodSeconds")
+        self._answer(call.verb.lower(), call.name, call.uid, grace)
+        return read(Response(200, {}, b'{"kind":"Status"}'))
 
     def _answer(self, verb: str, name: str, uid: str, grace: int | None) -> None:
         self.asked.append((verb, name, uid, grace))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from mcm.api.machine import MACHINES, Machine
-from mcm.api.meta import KubeObject, ObjectMeta, Resource, T
+from mcm.api.meta import KubeObject, ObjectMeta, Resource
 from mcm.client.errors import (
     AlreadyExists,
     ApiError,
@@ -27,11 +28,16 @@ from mcm.client.errors import (
     TooManyRequests,
     TransportError,
 )
+from mcm.client.requests import Call
+from mcm.client.transport import Response
+from mcm.client.verbs import ObjectWriter
 from mcm.clock import LoopClock
 from mcm.events import CORE_EVENTS, EVENTS, EventRecorder, EventType
 from mcm.events.correlator import Drop
 from mcm.leaderelection import LeadershipLost
 from mcm.simulation.virtualtime import run_virtual
+
+R = TypeVar("R")
 
 CLOCK = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -47,7 +53,7 @@ def virtual(test: Callable[..., Coroutine[object, object, None]]) -> Callable[..
     return run
 
 
-class EventApi:
+class EventApi(ObjectWriter):
     """Keeps events, as JSON, by resource and name; lists the requests with their times."""
 
     def __init__(self) -> None:
@@ -57,39 +63,35 @@ class EventApi:
         self.fault: Fault = lambda when: None
         self.latency = 0.0
 
-    async def create(
-        self, resource: Resource[T], body: Mapping[str, object], *, namespace: str = ""
-    ) -> T:
-        await self._arrive("create")
-        if resource not in self.served:
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        await self._arrive(call.verb.lower())
+        fields: dict[str, Any] = json.loads(call.body)
+        if call.verb == "CREATE":
+            name = self._create(call, fields)
+        else:
+            name = call.name
+            if name not in self.events:
+                raise NotFound(404, "NotFound", f'events "{name}" not found')
+            self.events[name] = {**self.events[name], **fields}
+        if (error := self.fault("after")) is not None:
+            raise error
+        return read(Response(200, {}, json.dumps({"metadata": {"name": name}}).encode()))
+
+    def _create(self, call: Call, fields: dict[str, Any]) -> str:
+        if call.resource not in self.served:
             raise NotFound(404, "", "404 page not found")
-        fields = cast("dict[str, Any]", dict(body))
-        assert fields["metadata"]["namespace"] == namespace == "ns"
-        name = fields["metadata"]["name"]
+        assert fields["metadata"]["namespace"] == call.namespace == "ns"
+        name: str = fields["metadata"]["name"]
         if name in self.events:
             raise AlreadyExists(409, "AlreadyExists")
         self.events[name] = fields
-        return await self._answer(resource, name)
-
-    async def patch(
-        self, resource: Resource[T], name: str, patch: Mapping[str, object], *, namespace: str = ""
-    ) -> T:
-        await self._arrive("patch")
-        if name not in self.events:
-            raise NotFound(404, "NotFound", f'events "{name}" not found')
-        self.events[name] = {**self.events[name], **patch}
-        return await self._answer(resource, name)
+        return name
 
     async def _arrive(self, verb: str) -> None:
         await CLOCK.sleep(self.latency)
         self.requests.append((CLOCK.monotonic(), verb))
         if (error := self.fault("before")) is not None:
             raise error
-
-    async def _answer(self, resource: Resource[T], name: str) -> T:
-        if (error := self.fault("after")) is not None:
-            raise error
-        return resource.type(metadata=ObjectMeta(name=name))  # type: ignore[call-arg]
 
     @property
     def times(self) -> list[float]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, TypeVar, cast
@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from mcm.api import codec
 from mcm.api.machine import MACHINES, Machine
 from mcm.api.meta import KubeObject, Resource
-from mcm.client.client import ListPage
+from mcm.client.answers import ListPage
 from mcm.client.errors import (
     ApiError,
     Cause,
@@ -23,9 +23,12 @@ from mcm.client.errors import (
     TooLargeResourceVersion,
     TransportError,
 )
-from mcm.client.transport import StreamResponse
+from mcm.client.requests import Call
+from mcm.client.transport import Response, StreamResponse
+from mcm.client.verbs import ObjectClient
 
 S = TypeVar("S", bound=KubeObject)
+R = TypeVar("R")
 JSON = dict[str, Any]
 
 NAMESPACE = "shoot"
@@ -94,7 +97,7 @@ def too_large() -> TooLargeResourceVersion:
 
 
 @dataclass
-class ApiServer:
+class ApiServer(ObjectClient):
     """Set ``list_faults`` and ``watch_faults``: each request takes the next one, if any.
 
     ``chunk`` is the size of the pieces streams are cut into; ``streams_lists`` whether
@@ -147,7 +150,7 @@ class ApiServer:
         self._record("MODIFIED" if name in self.objects else "ADDED", obj)
         self.objects[name] = obj
 
-    def delete(self, name: str) -> Machine:
+    def drop(self, name: str) -> Machine:
         gone = self.machine(name)
         obj = json.loads(json.dumps(self.objects.pop(name)))
         self._record("DELETED", obj)
@@ -190,6 +193,7 @@ class ApiServer:
         limit: int | None = None,
         continue_token: str = "",
         resource_version: str = "",
+        **_: object,
     ) -> ListPage[S]:
         self._see("list", resource_version, token=continue_token, limit=limit)
         await asyncio.sleep(0.001)  # noqa: TID251 - the virtual network's latency
@@ -225,6 +229,7 @@ class ApiServer:
         allow_bookmarks: bool = True,
         send_initial_events: bool = False,
         read_timeout: float | None,
+        **_: object,
     ) -> AsyncIterator[StreamResponse]:
         assert read_timeout is not None and allow_bookmarks
         self._see("watch", resource_version, streamed=send_initial_events)
@@ -246,6 +251,14 @@ class ApiServer:
             yield StreamResponse(200, {}, self._cut(lines))
         finally:
             self.open_streams -= 1
+
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        raise AssertionError("a reflector lists and watches, no more")
+
+    def follow(
+        self, call: Call, *, read_timeout: float | None
+    ) -> AbstractAsyncContextManager[StreamResponse]:
+        raise AssertionError("watches are answered above")
 
     @staticmethod
     def invalid() -> Exception:

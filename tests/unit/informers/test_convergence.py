@@ -62,7 +62,7 @@ def put(name: str, phase: str) -> Step:
 
 
 def delete(name: str) -> Step:
-    return Step(f"delete {name}", lambda m: name in m.server.objects and m.server.delete(name))
+    return Step(f"delete {name}", lambda m: name in m.server.objects and m.server.drop(name))
 
 
 def own_put(name: str, phase: str, delay: float) -> Step:
@@ -75,7 +75,7 @@ def own_put(name: str, phase: str, delay: float) -> Step:
 def own_delete(name: str, delay: float) -> Step:
     def do(mirror: Mirror) -> None:
         if name in mirror.server.objects:
-            gone = mirror.server.delete(name)
+            gone = mirror.server.drop(name)
             later(mirror, delay, mirror.informer.store.observe_deleted, gone)
 
     return Step(f"own delete {name}, answered after {delay}", do)

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from mcm.api.core import NODES
 from mcm.api.machine import MACHINE_SETS, MACHINES
-from mcm.client.client import Client
 from mcm.clock import LoopClock
 from mcm.informers import InformerFactory
 from mcm.simulation.virtualtime import run_virtual
@@ -21,7 +19,7 @@ def make(
     server: ApiServer, *, registry: CollectorRegistry | None = None, name: str = ""
 ) -> InformerFactory:
     return InformerFactory(
-        cast("Client", server),
+        server,
         clock=LoopClock(EPOCH),
         namespace=NAMESPACE,
         registry=registry,

@@ -68,7 +68,7 @@ def test_a_late_handler_is_told_what_is_there_then_what_happens() -> None:
         late = Replay()
         mirror.informer.add_handler(late)
         assert [c.initial for c in late.changes] == [True, True, True]
-        mirror.server.delete("m0")
+        mirror.server.drop("m0")
         mirror.server.put("new")
         await mirror.sleep(1)
         assert late.equals(mirror.server.machines())
@@ -124,7 +124,7 @@ def test_own_writes_reach_the_handlers_before_observe_returns() -> None:
         told = len(mirror.replay.changes)
         await mirror.sleep(1)
         assert len(mirror.replay.changes) == told, "the echo is no news"
-        gone = mirror.server.delete("m1")
+        gone = mirror.server.drop("m1")
         mirror.informer.store.observe_deleted(gone)
         assert [c.new for c in mirror.replay.changes][-1] is None
         await mirror.sleep(1)

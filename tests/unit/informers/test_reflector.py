@@ -54,7 +54,7 @@ def test_events_reach_store_and_handlers_as_they_come() -> None:
         await mirror.informer.wait_synced()
         await mirror.sleep(1)
         mirror.server.put("a", "Failed")
-        mirror.server.delete("b")
+        mirror.server.drop("b")
         mirror.server.put("d")
         await mirror.sleep(0.01)
         assert mirror.agrees()
@@ -109,7 +109,7 @@ def test_whatever_ends_a_watch_the_mirror_catches_up(kind: Break) -> None:
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(12)
-        mirror.server.delete("a")
+        mirror.server.drop("a")
         mirror.server.put("d", "Pending")
         await mirror.sleep(70)
         assert mirror.agrees()
@@ -190,8 +190,8 @@ def test_deletions_missed_during_a_gap_are_told_as_tombstones() -> None:
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(10.01)
-        mirror.server.delete("b")
-        mirror.server.delete("c")
+        mirror.server.drop("b")
+        mirror.server.drop("c")
         mirror.server.put("c")
         mirror.server.compact()
         await mirror.sleep(30)
@@ -445,7 +445,7 @@ def test_a_list_that_begins_anew_forgets_the_pages_it_had() -> None:
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(0.0015)
-        mirror.server.delete("a")
+        mirror.server.drop("a")
         await mirror.informer.wait_synced()
         assert mirror.agrees()
 
@@ -461,7 +461,7 @@ def test_a_list_after_a_streamed_one_that_was_cut_forgets_what_that_had() -> Non
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(0.0015)
         assert not mirror.informer.synced
-        mirror.server.delete("a")
+        mirror.server.drop("a")
         await mirror.informer.wait_synced()
         assert mirror.agrees()
         assert [s.streamed for s in mirror.server.seen] == [True, False, False]

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar, cast, final
+from typing import TypeVar, final
 
 import msgspec
 from msgspec.structs import replace
 
 from mcm.api.core import LEASES, Lease
-from mcm.api.meta import KubeObject, Resource
+from mcm.api.meta import KubeObject
 from mcm.client.errors import (
     AlreadyExists,
     Conflict,
@@ -24,9 +25,13 @@ from mcm.client.errors import (
     NotFound,
     TransportError,
 )
+from mcm.client.requests import Call
+from mcm.client.transport import Response, StreamResponse
+from mcm.client.verbs import ObjectClient
 from mcm.clock import LoopClock
 
 T = TypeVar("T", bound=KubeObject)
+R = TypeVar("R")
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -105,7 +110,7 @@ class LeaseServer:
 
 
 @final
-class LeaseLink:
+class LeaseLink(ObjectClient):
     """One elector's client: its own network to the shared server. ``requests`` lists the verbs."""
 
     def __init__(self, server: LeaseServer, network: Network | None = None) -> None:
@@ -113,21 +118,26 @@ class LeaseLink:
         self.network = network or Network()
         self.requests: list[str] = []
 
-    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
-        assert resource == LEASES and namespace == "ns"
-        return cast("T", await self._call("get", lambda: self.server.get(name)))
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        assert call.resource == LEASES and call.namespace == "ns"
+        lease = await self._call(call.verb.lower(), lambda: self._act(call))
+        return read(Response(200, {}, msgspec.json.encode(lease)))
 
-    async def create(
-        self, resource: Resource[T], body: msgspec.Struct, *, namespace: str = ""
-    ) -> T:
-        assert resource == LEASES and namespace == "ns" and isinstance(body, Lease)
-        return cast("T", await self._call("create", lambda: self.server.create(body)))
+    def follow(
+        self, call: Call, *, read_timeout: float | None
+    ) -> AbstractAsyncContextManager[StreamResponse]:
+        raise AssertionError("an elector watches nothing")
 
-    async def update(
-        self, resource: Resource[T], name: str, body: msgspec.Struct, *, namespace: str = ""
-    ) -> T:
-        assert resource == LEASES and namespace == "ns" and isinstance(body, Lease)
-        return cast("T", await self._call("update", lambda: self.server.update(name, body)))
+    def _act(self, call: Call) -> Lease:
+        match call.verb:
+            case "GET":
+                return self.server.get(call.name)
+            case "CREATE":
+                return self.server.create(msgspec.json.decode(call.body, type=Lease))
+            case "UPDATE":
+                return self.server.update(call.name, msgspec.json.decode(call.body, type=Lease))
+            case other:
+                raise AssertionError(f"an elector has no use for {other}")
 
     async def _call(self, verb: str, act: Callable[[], Lease]) -> Lease:
         network = self.network

@@ -24,8 +24,9 @@ from mcm.api.core import NODES, POD_DISRUPTION_BUDGETS, PODS, SECRETS, Node, Pod
 from mcm.api.crds import crd_manifests
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine
 from mcm.api.meta import JSONObject, Resource, T
-from mcm.client.client import Client, PatchType
+from mcm.client.client import Client
 from mcm.client.errors import NotFound
+from mcm.client.requests import PatchType
 from mcm.client.transport import Request, Response, StreamResponse, Transport
 from mcm.clock import LoopClock
 from mcm.controllers import machine, machineclass, node, safety, secret

@@ -10,25 +10,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self, TypeVar, cast
 
-import msgspec
 import orjson
 from prometheus_client import CollectorRegistry
 
-from mcm.api.codec import decode_object, encode
+from mcm.api.codec import decode_object
 from mcm.api.meta import JSONObject, KubeObject, Resource, T
 from mcm.api.timestamps import rfc3339
-from mcm.client.client import Client
 from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mcm.client.requests import Call
+from mcm.client.transport import Response, StreamResponse
+from mcm.client.verbs import ObjectClient
 from mcm.clock import LoopClock
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
 from mcm.driver.contract import Driver
-from mcm.events import EventRecorder
 from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
 from mcm.simulation.virtualtime import run_virtual
@@ -47,7 +48,7 @@ class Write:
     subresource: str = ""
 
 
-class FakeApi:
+class FakeApi(ObjectClient):
     """``refuse`` may return an error for a write: before it happens, or (``lose``) after."""
 
     def __init__(self, clock: LoopClock) -> None:
@@ -62,14 +63,24 @@ class FakeApi:
         self.objects = dict(objects)
         self._version = version
 
-    async def create(
-        self,
-        resource: Resource[T],
-        body: Mapping[str, object] | msgspec.Struct,
-        *,
-        namespace: str = "",
-    ) -> T:
-        obj: JSONObject = orjson.loads(encode(body))
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        """Answer the mutating verbs; whoever reads past the stores here is wrong."""
+        assert call.resource is not None
+        sent: JSONObject = orjson.loads(call.body)
+        match call.verb:
+            case "CREATE":
+                answer = await self._create(call.resource, sent, call.namespace)
+            case "PATCH":
+                answer = await self._patch(call.resource, sent, call)
+            case "DELETE":
+                answer = await self._delete(call.resource, sent, call)
+            case other:
+                raise AssertionError(f"nobody should {other} here")
+        return read(Response(200, {}, orjson.dumps(answer)))
+
+    async def _create(
+        self, resource: Resource[KubeObject], obj: JSONObject, namespace: str
+    ) -> JSONObject:
         meta = _meta(obj)
         write = await self._begin(Write("create", resource.plural, str(meta["name"]), obj))
         key = (resource.plural, f"{namespace}/{write.name}" if namespace else write.name)
@@ -81,52 +92,44 @@ class FakeApi:
         meta.update(uid=uid, generation=1, creationTimestamp=stamp)
         if namespace:
             meta["namespace"] = namespace
-        return self._end(write, resource, key, obj)
+        return self._end(write, key, obj)
 
-    async def patch(
-        self,
-        resource: Resource[T],
-        name: str,
-        patch: Mapping[str, object],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        **_: object,
-    ) -> T:
-        change = cast("JSONObject", patch)
-        write = await self._begin(Write("patch", resource.plural, name, change, subresource))
-        key, before = self._find(resource, name, namespace)
+    async def _patch(
+        self, resource: Resource[KubeObject], change: JSONObject, call: Call
+    ) -> JSONObject:
+        write = await self._begin(
+            Write("patch", resource.plural, call.name, change, call.subresource)
+        )
+        key, before = self._find(resource, call.name, call.namespace)
         _check_preconditions(_meta(before), _meta(change))
-        only = {"status"} if subresource else set(change) - {"status"}
+        only = {"status"} if call.subresource else set(change) - {"status"}
         after = merge(before, {k: v for k, v in change.items() if k in only or k == "metadata"})
-        if subresource:
+        if call.subresource:
             after["metadata"] = _meta(before)
         if after.get("spec") != before.get("spec"):
             _meta(after)["generation"] = cast("int", _meta(before)["generation"]) + 1
         if _meta(after).get("deletionTimestamp") and not _meta(after).get("finalizers"):
             del self.objects[key]
-            return _decode(resource, after)
-        return self._end(write, resource, key, after)
+            return after
+        return self._end(write, key, after)
 
-    async def delete(
-        self,
-        resource: Resource[T],
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        **_: object,
-    ) -> T | None:
-        write = await self._begin(Write("delete", resource.plural, name))
-        key, before = self._find(resource, name, namespace)
-        _check_preconditions(_meta(before), {"uid": uid, "resourceVersion": resource_version})
+    async def _delete(
+        self, resource: Resource[KubeObject], options: JSONObject, call: Call
+    ) -> JSONObject:
+        write = await self._begin(Write("delete", resource.plural, call.name))
+        key, before = self._find(resource, call.name, call.namespace)
+        _check_preconditions(_meta(before), cast("JSONObject", options.get("preconditions", {})))
         if not _meta(before).get("finalizers"):
             del self.objects[key]
-            return None
+            return {"kind": "Status", "status": "Success"}
         stamp = _meta(before).get("deletionTimestamp") or rfc3339(self._clock.now())
         after = merge(before, {"metadata": {"deletionTimestamp": stamp}})
-        return self._end(write, resource, key, after)
+        return self._end(write, key, after)
+
+    def follow(
+        self, call: Call, *, read_timeout: float | None
+    ) -> AbstractAsyncContextManager[StreamResponse]:
+        raise AssertionError("there is no watch here")
 
     async def _begin(self, write: Write) -> Write:
         await self._clock.sleep(0)
@@ -136,21 +139,21 @@ class FakeApi:
         return write
 
     def _find(
-        self, resource: Resource[T], name: str, namespace: str
+        self, resource: Resource[KubeObject], name: str, namespace: str
     ) -> tuple[tuple[str, str], JSONObject]:
         key = (resource.plural, f"{namespace}/{name}" if namespace else name)
         if key not in self.objects:
             raise NotFound(404, "NotFound", name)
         return key, self.objects[key]
 
-    def _end(self, write: Write, resource: Resource[T], key: tuple[str, str], obj: JSONObject) -> T:
+    def _end(self, write: Write, key: tuple[str, str], obj: JSONObject) -> JSONObject:
         if _content(obj) != _content(self.objects.get(key, {})):
             self._version += 1
             _meta(obj)["resourceVersion"] = str(self._version)
             self.objects[key] = obj
         if error := self.lose(write):
             raise error
-        return _decode(resource, self.objects[key])
+        return self.objects[key]
 
 
 def merge(target: object, patch: object) -> JSONObject:
@@ -214,7 +217,7 @@ class Cluster:
         self.namespace = namespace
         self.clock = LoopClock(EPOCH)
         self.api = FakeApi(self.clock)
-        client = cast("Client", self.api)
+        client = self.api
         self.factory = InformerFactory(client, clock=self.clock, namespace=namespace)
         self.target = InformerFactory(client, clock=self.clock) if target else None
         self.events = RecordedEvents()
@@ -225,7 +228,7 @@ class Cluster:
             target_informers=self.target,
             namespace=namespace,
             clock=self.clock,
-            events=cast("EventRecorder", self.events),
+            events=self.events,
             driver=cast("Driver", None),
             fence=Unfenced(),
             options=ControllerSettings(),

@@ -10,8 +10,8 @@ from typing import final
 from mcm.api.core import NODES, Node, Pod
 from mcm.api.machine import LastOperation, Machine
 from mcm.api.names import LABEL_FORCE_DELETION
-from mcm.client.client import PatchType
 from mcm.client.errors import Conflict, KubeError, NotFound
+from mcm.client.requests import PatchType
 from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace

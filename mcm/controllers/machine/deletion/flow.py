@@ -12,8 +12,8 @@ from typing import final
 from mcm.api.core import NODES, VOLUME_ATTACHMENTS, Node, VolumeAttachment
 from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase
 from mcm.api.names import MACHINE_FINALIZER
-from mcm.client.client import PatchType
 from mcm.client.errors import Conflict, KubeError, NotFound
+from mcm.client.requests import PatchType
 from mcm.controllers.fanout import fan_out
 from mcm.controllers.finalizers import without_finalizer
 from mcm.controllers.indexes import attachments_on, nodes_claiming

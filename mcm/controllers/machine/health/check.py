@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mcm.api.core import NODES, Node
 from mcm.api.machine import MACHINES, Machine, MachinePhase, OperationType
-from mcm.client.client import PatchType
 from mcm.client.errors import NotFound
+from mcm.client.requests import PatchType
 from mcm.controllers.machine import status
 from mcm.controllers.machine.creation.bootstrap_token import revoke_token
 from mcm.controllers.machine.health.decision import Verdict, judge
