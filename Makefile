@@ -52,7 +52,7 @@ $(VENV)/bin/python:
 	  || { echo "the venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
 $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sandbox]'
 	@touch $@
 
 $(VENV)/.development: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -7,7 +7,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ _CONTEXT = {
     "token_normalize_func": lambda token: token.replace("_", "-"),
     "max_content_width": 110,
 }
+
+_SANDBOX_EXTRA = frozenset({"cryptography", "rich", "trustme"})
 
 
 @click.group(context_settings=_CONTEXT)
@@ -82,7 +85,9 @@ def sandbox(
     It listens on the loopback interface only, keeps everything in memory, and writes a kubeconfig.
     """
     from mcm import logs
-    from mcm.sandbox.cluster import SandboxSettings, run_sandbox
+
+    with _needs_the_sandbox_extra("sandbox"):
+        from mcm.sandbox.cluster import SandboxSettings, run_sandbox
 
     if node_grace <= heartbeat_interval:
         raise click.UsageError("--node-grace must exceed --heartbeat-interval")
@@ -113,8 +118,10 @@ def start(*, dev_dir: Path, progress: bool | None, sandbox_port: int, **values: 
     target-kubeconfig.yaml in the development folder (the target's alone serves as both), else
     starts the sandbox, fills it with samples, and manages that.
     """
-    from mcm.launcher.launcher import launch
     from mcm.launcher.terminal import foreground_under_make
+
+    with _needs_the_sandbox_extra("start"):
+        from mcm.launcher.launcher import launch
 
     options = _checked(options_from(values), kubeconfigs=False)
     shown = sys.stdout.isatty() if progress is None else progress
@@ -160,6 +167,23 @@ def _checked(options: Options, *, kubeconfigs: bool = True) -> Options:
     if problems:
         raise click.UsageError("\n".join(problems))
     return options
+
+
+@contextmanager
+def _needs_the_sandbox_extra(command: str) -> Iterator[None]:
+    """Around imports: a library of the extra that is not installed becomes one line."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in _SANDBOX_EXTRA:
+            raise
+        click.echo(
+            f"mcm: `mcm {command}` needs {library}, which is not installed: "
+            "pip install 'mcm[sandbox]'",
+            err=True,
+        )
+        sys.exit(1)
 
 
 def _log_to_stderr(options: Options) -> None:

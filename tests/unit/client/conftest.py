@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import random
 import ssl
@@ -12,12 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import pytest
+import trustme
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from mcm.client.client import Client
 from mcm.client.connection import ConnectionSpec
@@ -98,53 +93,16 @@ class Authority:
     """A certificate authority made on the spot; everything it hands out is PEM."""
 
     def __init__(self, name: str = "test authority") -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        self._certificate = self._signed(self._name, self._key.public_key(), ca=True)
-        self.pem = self._certificate.public_bytes(Encoding.PEM)
+        self._ca = trustme.CA(organization_name=name)
+        self.pem = self._ca.cert_pem.bytes()
 
     def issue(
         self, *names: str, common_name: str = "somebody", expired: bool = False
     ) -> tuple[bytes, bytes]:
         """Return certificate and key for DNS names or addresses (a server), or none (a client)."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-        certificate = self._signed(subject, key.public_key(), names=names, expired=expired)
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        return certificate.public_bytes(Encoding.PEM), pem
-
-    def _signed(
-        self,
-        subject: x509.Name,
-        key: ec.EllipticCurvePublicKey,
-        *,
-        names: Sequence[str] = (),
-        ca: bool = False,
-        expired: bool = False,
-    ) -> x509.Certificate:
-        until = datetime(2001, 1, 1, tzinfo=UTC) if expired else datetime(2100, 1, 1, tzinfo=UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(datetime(2000, 1, 1, tzinfo=UTC))
-            .not_valid_after(until)
-            .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        )
-        if names:
-            builder = builder.add_extension(
-                x509.SubjectAlternativeName([_general_name(n) for n in names]), critical=False
-            )
-        return builder.sign(self._key, hashes.SHA256())
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+        until = datetime(2001, 1, 1, tzinfo=UTC) if expired else None
+        issued = self._ca.issue_cert(*names, common_name=common_name, not_after=until)
+        return issued.cert_chain_pems[0].bytes(), issued.private_key_pem.bytes()
 
 
 class Serve(Protocol):

@@ -6,7 +6,6 @@ Private keys and the token can be read by their owner only.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import ssl
@@ -15,28 +14,26 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self, final
 
+import trustme
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import NameOID
 
 from mcm.client.errors import ConfigurationError
 from mcm.clock import Clock, SystemClock
 from mcm.sandbox.apiserver.front.private_files import write_private
 
-_CA_LIFE = timedelta(days=3650)
-_SERVING_LIFE = timedelta(days=365)
+_CA_REPLACED_AFTER = timedelta(days=3285)
+_CERTIFICATE_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _CLOCK_SKEW = timedelta(minutes=5)
 
 _CA_CERTIFICATE, _CA_KEY = "ca.crt", "ca.key"
 _CERTIFICATE, _KEY, _TOKEN = "tls.crt", "tls.key", "token"
 
-_NAMES: tuple[x509.GeneralName, ...] = (
-    x509.DNSName("localhost"),
-    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-    x509.IPAddress(ipaddress.ip_address("::1")),
-)
+_ORGANIZATION = "mcm sandbox"
+_CA_UNIT = "CA of "
+_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @final
@@ -58,10 +55,10 @@ class Certificates:
         now = (clock or SystemClock()).now()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            authority = _Authority.load(folder, now) or _Authority.create(folder, now)
+            authority = _load_authority(folder, now) or _create_authority(folder, now)
             if not _is_current(folder, authority, now):
-                authority.issue(folder, now)
-            return cls(folder, authority.pem, _token(folder))
+                _issue(folder, authority, now)
+            return cls(folder, authority.cert_pem.bytes(), _token(folder))
         except OSError as error:
             raise ConfigurationError(
                 f"cannot keep the sandbox's certificates in {folder}: {error.strerror or error}"
@@ -91,126 +88,64 @@ def _token(folder: Path) -> str:
     return token
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Authority:
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey = field(repr=False)
-
-    @property
-    def pem(self) -> bytes:
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
-
-    @classmethod
-    def load(cls, folder: Path, now: datetime) -> Self | None:
-        """Read the CA; None if there is none, or it ends soon."""
-        if not (folder / _CA_CERTIFICATE).exists() or not (folder / _CA_KEY).exists():
-            return None
-        certificate = x509.load_pem_x509_certificate((folder / _CA_CERTIFICATE).read_bytes())
-        key = _read_key(folder / _CA_KEY)
-        if certificate.not_valid_after_utc - now < _SERVING_LIFE:
-            return None
-        return cls(certificate, key)
-
-    @classmethod
-    def create(cls, folder: Path, now: datetime) -> Self:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = _name("mcm sandbox CA")
-        public = key.public_key()
-        builder = (
-            _builder(name, name, public, now, _CA_LIFE)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_key_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        )
-        authority = cls(builder.sign(key, hashes.SHA256()), key)
-        write_private(folder / _CA_KEY, _key_pem(key))
-        write_private(folder / _CA_CERTIFICATE, authority.pem)
-        return authority
-
-    def issue(self, folder: Path, now: datetime) -> None:
-        """Make the server's certificate and key."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        public = key.public_key()
-        issuer = self.key.public_key()
-        builder = (
-            _builder(_name("mcm sandbox"), self.certificate.subject, public, now, _SERVING_LIFE)
-            .add_extension(x509.SubjectAlternativeName(_NAMES), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False
-            )
-        )
-        certificate = builder.sign(self.key, hashes.SHA256())
-        write_private(folder / _KEY, _key_pem(key))
-        write_private(folder / _CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM))
+def _load_authority(folder: Path, now: datetime) -> trustme.CA | None:
+    """Read the CA; None if there is none, or it is old: it could sign for ever."""
+    if not (folder / _CA_CERTIFICATE).exists() or not (folder / _CA_KEY).exists():
+        return None
+    pem = (folder / _CA_CERTIFICATE).read_bytes()
+    authority = trustme.CA.from_pem(pem, _read_key(folder / _CA_KEY))
+    born = _birth(x509.load_pem_x509_certificate(pem))
+    return authority if born is not None and now - born < _CA_REPLACED_AFTER else None
 
 
-def _is_current(folder: Path, authority: _Authority, now: datetime) -> bool:
+def _create_authority(folder: Path, now: datetime) -> trustme.CA:
+    authority = trustme.CA(
+        path_length=0,
+        organization_name=_ORGANIZATION,
+        organization_unit_name=f"{_CA_UNIT}{now.isoformat(timespec='seconds')}",
+    )
+    write_private(folder / _CA_KEY, authority.private_key_pem.bytes())
+    write_private(folder / _CA_CERTIFICATE, authority.cert_pem.bytes())
+    return authority
+
+
+def _birth(certificate: x509.Certificate) -> datetime | None:
+    """When the CA was made; its validity does not say, its name does. None for another's CA."""
+    units = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATIONAL_UNIT_NAME)
+    unit = str(units[0].value) if units else ""
+    return datetime.fromisoformat(unit.removeprefix(_CA_UNIT)) if _CA_UNIT in unit else None
+
+
+def _issue(folder: Path, authority: trustme.CA, now: datetime) -> None:
+    """Make the server's certificate and key."""
+    issued = authority.issue_cert(
+        *_NAMES,
+        organization_name=_ORGANIZATION,
+        organization_unit_name="API server",
+        not_before=now - _CLOCK_SKEW,
+        not_after=now + _CERTIFICATE_LIFE,
+    )
+    write_private(folder / _KEY, issued.private_key_pem.bytes())
+    write_private(folder / _CERTIFICATE, issued.cert_chain_pems[0].bytes())
+
+
+def _is_current(folder: Path, authority: trustme.CA, now: datetime) -> bool:
     """Whether a serving certificate is there that the CA signed and that lasts a while."""
     if not (folder / _CERTIFICATE).exists() or not (folder / _KEY).exists():
         return False
     certificate = x509.load_pem_x509_certificate((folder / _CERTIFICATE).read_bytes())
-    key = _read_key(folder / _KEY)
+    key = load_pem_private_key(_read_key(folder / _KEY), password=None)
     if certificate.public_key() != key.public_key():
         return False
     try:
-        certificate.verify_directly_issued_by(authority.certificate)
+        certificate.verify_directly_issued_by(
+            x509.load_pem_x509_certificate(authority.cert_pem.bytes())
+        )
     except Exception:  # the library raises three kinds; all of them mean "not of this CA"
         return False
     return certificate.not_valid_after_utc - now > _RENEW_BEFORE
 
 
-def _read_key(path: Path) -> ec.EllipticCurvePrivateKey:
+def _read_key(path: Path) -> bytes:
     os.chmod(path, 0o600)  # whoever copied the folder may have opened it
-    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError(f"{path.name} is no elliptic-curve key")
-    return key
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    public: ec.EllipticCurvePublicKey,
-    now: datetime,
-    life: timedelta,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + life)
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    return path.read_bytes()
