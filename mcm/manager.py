@@ -27,6 +27,7 @@ from mcm.clock import Clock
 from mcm.controllers import deployment, machine, machineclass, machineset, node, safety, secret
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.fleet_metrics import FleetCollector
+from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
 from mcm.driver.contract import Driver
 from mcm.driver.discovery import ProviderContext, ProviderFactory
@@ -226,7 +227,12 @@ class Manager:
             namespace=self._options.namespace,
             clock=self._clock,
             events=self._events,
-            driver=self._driver,
+            provider=Provider(
+                self._driver,
+                clock=self._clock,
+                fence=self._fence,
+                metrics=DriverMetrics.of(self._registry),
+            ),
             fence=self._fence,
             options=self._options.settings,
             registry=self._registry,

@@ -20,7 +20,7 @@ from mcm.metrics import once_per_registry
 from mcm.workqueue import QueueMetrics, WorkQueue
 
 if TYPE_CHECKING:
-    from mcm.driver.contract import Driver
+    from mcm.controllers.provider import Provider
     from mcm.informers.factory import InformerFactory
 
 
@@ -42,7 +42,7 @@ class ControllerContext:
     namespace: str
     clock: Clock
     events: EventSink
-    driver: Driver
+    provider: Provider
     fence: Fence
     options: ControllerSettings
     registry: CollectorRegistry

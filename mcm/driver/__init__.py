@@ -6,8 +6,8 @@
 :mod:`~mcm.driver.discovery` finds installed providers by name.
 
 Calls for one machine object never overlap; calls for different ones do, without an order. A call
-may be cancelled at any await; whoever called repeats it later. Drivers own their connections and
-keep them for the life of the process; nobody closes a driver.
+is cancelled when the leadership is lost, at whichever await it is; another process repeats it.
+Drivers own their connections and keep them for the life of the process; nobody closes a driver.
 """
 
 from __future__ import annotations

@@ -3,14 +3,21 @@
 Rules that hold for every verb:
 
 * It is a coroutine on the controller's event loop. Blocking SDKs belong in a thread.
-* It may be cancelled at any await, and may be called again with the same arguments after a crash:
-  it must be idempotent, with the machine's name (or its provider ID) as the identity of the VM.
+* It is called only while this process leads, and cancelled as soon as it does not, when the process
+  stops, and after 15 minutes. It must then end at once (within 3 seconds): ``CancelledError`` is
+  for cleaning up, never to be swallowed, and never to be raised by itself. A call that still runs
+  blocks every further one for the same machine.
+* It may be cancelled at any await, and may be called again with the same arguments after a crash or
+  by the next leader, who knows nothing of the first call: it must be idempotent, with the machine's
+  name (or its provider ID) as the identity of the VM.
+* It returns the response of its verb, whole: None or anything else is an error on the machine.
 * It raises :class:`mcm.driver.errors.DriverError`. Any other exception is taken as an unknown error
   that time will not heal, unless its text is the text form of a ``DriverError``
   or it is a ``TimeoutError``.
 * It acts only on VMs of its own cluster, as told by the class's ``provider_spec``.
 * Requests are frozen and their objects shared with the controllers' stores: nothing in them may be
-  changed. Secrets hide from ``repr``; they must not get into messages or logs either.
+  changed. Secrets hide from ``repr``; they must not get into logs or ``last_known_state``. In the
+  texts of errors their values are masked, as a second line of defence.
 """
 
 from __future__ import annotations

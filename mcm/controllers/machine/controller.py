@@ -24,7 +24,7 @@ from mcm.controllers.machine.health.failure_permit import FailurePermits, index_
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import Ports, Target
 from mcm.controllers.machine.reconciler import MachineReconciler
-from mcm.controllers.provider import DriverMetrics, Places, Provider
+from mcm.controllers.provider import Places
 from mcm.controllers.reachability import ReachabilityProbe
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
@@ -65,7 +65,7 @@ def _ports(ctx: ControllerContext, queue: WorkQueue[str], probe: ReachabilityPro
         secrets=control.store(SECRETS),
         control=control.writer,
         target=_target(ctx),
-        provider=Provider(ctx.driver, clock=ctx.clock, metrics=DriverMetrics.of(ctx.registry)),
+        provider=ctx.provider,
         clock=ctx.clock,
         events=ctx.events,
         settings=ctx.options,

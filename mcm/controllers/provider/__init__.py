@@ -1,14 +1,17 @@
 """The driver as the controllers call it: whoever asks a cloud for anything asks here.
 
-``gate`` lets a verb through and makes of every way in which it can fail one
-:class:`ProviderFailed`; ``places`` says whose turn it is; ``credentials`` merges the secrets that a
-class refers to. The driver itself is known to nobody else.
+:class:`Provider` is the gate: it lets a verb through while the fence is open, for as long as it may
+take (``bounded``), and makes of every way in which it can fail one :class:`ProviderFailed`
+(``failures``, ``responses``) in which no secret shows (``masking``). :class:`Places` says whose
+turn it is; ``credentials`` merges the secrets that a class refers to. No controller sees the driver
+itself.
 """
 
 from __future__ import annotations
 
 from mcm.controllers.provider.credentials import Credentials, collect, secret_keys_of
-from mcm.controllers.provider.gate import Provider, ProviderFailed
+from mcm.controllers.provider.failures import ProviderFailed
+from mcm.controllers.provider.gate import Provider
 from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.controllers.provider.places import Places, Purpose
 

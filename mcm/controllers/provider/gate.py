@@ -1,15 +1,19 @@
-"""The driver as the controllers call it: bounded in time, measured, with one kind of failure."""
+"""The driver as the controllers call it: fenced, bounded in time, with one kind of failure."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable
-from typing import TypeVar, final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast, final
 
 from mcm.api.machine import MachineClass
+from mcm.api.timestamps import rfc3339
 from mcm.clock import Clock
+from mcm.controllers.provider.bounded import BoundedCalls, Overdue, Runaway
+from mcm.controllers.provider.failures import ProviderFailed, failed, failure_of
 from mcm.controllers.provider.metrics import DriverMetrics
+from mcm.controllers.provider.responses import flaw_in
 from mcm.driver.codes import Code
 from mcm.driver.contract import (
     CreateMachineRequest,
@@ -24,100 +28,174 @@ from mcm.driver.contract import (
     ListMachinesRequest,
     ListMachinesResponse,
 )
-from mcm.driver.errors import DriverError, as_driver_error
-
-logger = logging.getLogger(__name__)
+from mcm.fence import Fence
 
 CALL_LIMIT = 900.0
 """Seconds after which a call is given up: longer than any cloud takes, shorter than for ever."""
 
-_LONGEST_TEXT = 2048
-"""Characters of an error that are shown: it ends up in the machine's status."""
-
-R = TypeVar("R")
+R = TypeVar(
+    "R",
+    CreateMachineResponse,
+    InitializeMachineResponse,
+    DeleteMachineResponse,
+    GetMachineStatusResponse,
+    ListMachinesResponse,
+)
 
 
 @final
-class ProviderFailed(Exception):
-    """A driver call that did not succeed.
+@dataclass(frozen=True, slots=True)
+class _Call(Generic[R]):
+    """One verb to call. Calls for the same ``subject`` must not overlap."""
 
-    ``error`` is None if nothing is known of it but its text; ``text`` is what users are shown.
-    """
-
-    def __init__(self, error: DriverError | None, text: str) -> None:
-        self.error = error
-        self.text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
-        super().__init__(error, text)
-
-    def __str__(self) -> str:
-        return self.text
-
-    @property
-    def code(self) -> Code:
-        return self.error.code if self.error else Code.UNKNOWN
-
-    def as_driver_error(self) -> DriverError:
-        """The same, for the controller runtime to log and back off."""
-        return self.error or DriverError(Code.UNKNOWN, self.text)
+    verb: str
+    subject: str
+    machine_class: MachineClass
+    secret: Mapping[str, bytes]
+    promised: type[R]
+    start: Callable[[], object]
 
 
 @final
 class Provider:
-    """The driver's verbs. Each raises only :class:`ProviderFailed` (and CancelledError)."""
+    """The driver's verbs.
+
+    Each raises only :class:`ProviderFailed`, CancelledError if the caller is cancelled, and what
+    the fence raises: before the call, or in the midst of it, which then is cancelled. What came of
+    a call that was cancelled is unknown; the next leader asks the provider.
+    """
 
     def __init__(
         self,
         driver: Driver,
         *,
         clock: Clock,
+        fence: Fence,
         metrics: DriverMetrics | None = None,
         limit: float = CALL_LIMIT,
     ) -> None:
         self._driver = driver
         self._clock = clock
+        self._fence = fence
         self._metrics = metrics
         self._limit = limit
+        self._calls = BoundedCalls(clock=clock, fence=fence)
 
     async def create(self, request: CreateMachineRequest) -> CreateMachineResponse:
-        call = self._driver.create_machine(request)
-        return await self._measured("create_machine", request.machine_class, call)
+        call = _of_machine(
+            "create_machine",
+            request,
+            CreateMachineResponse,
+            lambda: self._driver.create_machine(request),
+        )
+        return await self._through(call)
 
     async def initialize(self, request: InitializeMachineRequest) -> InitializeMachineResponse:
-        call = self._driver.initialize_machine(request)
-        return await self._measured("initialize_machine", request.machine_class, call)
+        call = _of_machine(
+            "initialize_machine",
+            request,
+            InitializeMachineResponse,
+            lambda: self._driver.initialize_machine(request),
+        )
+        return await self._through(call)
 
     async def delete(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
-        call = self._driver.delete_machine(request)
-        return await self._measured("delete_machine", request.machine_class, call)
+        call = _of_machine(
+            "delete_machine",
+            request,
+            DeleteMachineResponse,
+            lambda: self._driver.delete_machine(request),
+        )
+        return await self._through(call)
 
     async def status(self, request: GetMachineStatusRequest) -> GetMachineStatusResponse:
-        call = self._driver.get_machine_status(request)
-        return await self._measured("get_machine_status", request.machine_class, call)
+        call = _of_machine(
+            "get_machine_status",
+            request,
+            GetMachineStatusResponse,
+            lambda: self._driver.get_machine_status(request),
+        )
+        return await self._through(call)
 
     async def list(self, request: ListMachinesRequest) -> ListMachinesResponse:
-        call = self._driver.list_machines(request)
-        return await self._measured("list_machine", request.machine_class, call)
+        class_ = request.machine_class
+        call = _Call(
+            "list_machine",
+            f"machine class {class_.metadata.key}",
+            class_,
+            request.secret,
+            ListMachinesResponse,
+            lambda: self._driver.list_machines(request),
+        )
+        return await self._through(call)
 
-    async def _measured(self, verb: str, class_: MachineClass, call: Awaitable[R]) -> R:
+    async def _through(self, call: _Call[R]) -> R:
+        self._fence.check()
         started = self._clock.monotonic()
+        provider = call.machine_class.provider
         try:
-            async with asyncio.timeout(self._limit):
-                return await call
-        except Exception as error:  # whatever a driver raises is told, never let through
-            failure = _failure(verb, error)
-            if self._metrics is not None:
-                labels = (class_.provider, verb, failure.code.text)
-                self._metrics.failures.labels(*labels).inc()
-            raise failure from error
+            answer = await self._answer(call)
         finally:
             if self._metrics is not None:
                 took = self._clock.monotonic() - started
-                self._metrics.duration.labels(class_.provider, verb).observe(took)
+                self._metrics.duration.labels(provider, call.verb).observe(took)
+        if not isinstance(answer, ProviderFailed):
+            return answer
+        # A driver whose own requests the fence stopped says no more than that.
+        self._fence.check()
+        if self._metrics is not None:
+            code = answer.code.text
+            self._metrics.failures.labels(provider, call.verb, code).inc()
+        # Not where the driver's exception is being handled: it would be in this one's traceback.
+        raise answer
+
+    async def _answer(self, call: _Call[R]) -> R | ProviderFailed:
+        if runaway := self._calls.runaway(call.subject):
+            return failed(Code.INTERNAL, _still_runs(runaway, call.subject))
+        try:
+            task = await self._calls.run(
+                call.start, verb=call.verb, subject=call.subject, limit=self._limit
+            )
+        except Overdue as overdue:
+            return failed(Code.DEADLINE_EXCEEDED, _no_answer(call, self._limit, overdue))
+        return _answer_of(task, call)
 
 
-def _failure(verb: str, error: Exception) -> ProviderFailed:
-    known = as_driver_error(error)
-    if known is None:
-        logger.error("a driver raised what it must not", extra={"verb": verb}, exc_info=error)
-        return ProviderFailed(None, f"{type(error).__name__}: {error}")
-    return ProviderFailed(known, str(known))
+def _of_machine(
+    verb: str,
+    request: CreateMachineRequest
+    | InitializeMachineRequest
+    | DeleteMachineRequest
+    | GetMachineStatusRequest,
+    promised: type[R],
+    start: Callable[[], object],
+) -> _Call[R]:
+    subject = f"machine {request.machine.metadata.key}"
+    return _Call(verb, subject, request.machine_class, request.secret, promised, start)
+
+
+def _answer_of(task: asyncio.Task[object], call: _Call[R]) -> R | ProviderFailed:
+    """Judge a call that ended by itself: nobody but the driver can have cancelled it."""
+    if task.cancelled():
+        cancelled = f"the driver broke its contract: {call.verb} ended as if it had been cancelled"
+        return failed(Code.INTERNAL, cancelled)
+    if error := task.exception():
+        return failure_of(error, verb=call.verb, subject=call.subject, secret=call.secret)
+    response = task.result()
+    if flaw := flaw_in(response, call.promised):
+        broken = f"the driver broke its contract: {call.verb} {flaw}"
+        return failed(Code.INTERNAL, broken)
+    return cast("R", response)
+
+
+def _no_answer(call: _Call[R], limit: float, overdue: Overdue) -> str:
+    text = f"{call.verb} did not answer within {limit:g} s and was cancelled"
+    return f"{text}, which the driver ignores" if overdue.ignores else text
+
+
+def _still_runs(runaway: Runaway, subject: str) -> str:
+    return (
+        f"the driver broke its contract: {runaway.verb} was cancelled at "
+        f"{rfc3339(runaway.since)} and still runs. The driver is asked nothing more for {subject} "
+        "before that call ends; a restart of the manager ends it"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mcm.api.core import SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.provider import DriverMetrics, Provider, collect
+from mcm.controllers.provider import collect
 from mcm.controllers.runtime import Controller
 from mcm.controllers.safety.collector import OrphanCollector
 from mcm.informers import Change
@@ -32,7 +32,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         classes=classes.store,
         machines=machines.store,
         credentials=lambda machine_class: collect(machine_class, secrets.get),
-        provider=Provider(ctx.driver, clock=ctx.clock, metrics=DriverMetrics.of(ctx.registry)),
+        provider=ctx.provider,
         reader=ctx.control,
         events=ctx.events,
         clock=ctx.clock,

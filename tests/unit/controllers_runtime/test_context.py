@@ -28,7 +28,7 @@ def new_context(registry: CollectorRegistry) -> ControllerContext:
         namespace="ns",
         clock=LoopClock(datetime(2026, 1, 1, tzinfo=UTC)),
         events=absent,  # type: ignore[arg-type]
-        driver=absent,  # type: ignore[arg-type]
+        provider=absent,  # type: ignore[arg-type]
         fence=Unfenced(),
         options=ControllerSettings(),
         registry=registry,

@@ -31,6 +31,7 @@ from mcm.client.transport import Request, Response, StreamResponse, Transport
 from mcm.clock import LoopClock
 from mcm.controllers import machine, machineclass, node, safety, secret
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
 from mcm.driver import (
@@ -49,7 +50,7 @@ from mcm.driver import (
     UnsupportedDriver,
 )
 from mcm.events import CORE_EVENTS, EVENTS, EventRecorder
-from mcm.fence import Unfenced
+from mcm.fence import Fence, Unfenced
 from mcm.informers import InformerFactory
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
@@ -202,6 +203,7 @@ class Bench:
         self.server = ApiServer(clock=self.clock, random=random.Random(1))
         self.client = Client(LoopbackTransport(self.server), clock=self.clock, user_agent="user")
         self.driver = ScriptedDriver(self.clock)
+        self.fence: Fence = Unfenced()
         self.faults = FaultPlan(random=random.Random(2))
         self.writes: list[Write] = []
         self.registry = CollectorRegistry()
@@ -214,7 +216,9 @@ class Bench:
     async def start(self) -> None:
         """Begin a process: empty mirrors, no memory."""
         self.registry = CollectorRegistry()
-        client = Client(self.transport, clock=self.clock, user_agent="mcm")
+        client = Client(
+            self.transport, clock=self.clock, user_agent="mcm", fence=lambda: self.fence.check()
+        )
         informers = InformerFactory(client, clock=self.clock, namespace=NAMESPACE)
         self.machines = informers.store(MACHINES)
         target = InformerFactory(client, clock=self.clock) if self.has_target else None
@@ -229,8 +233,13 @@ class Bench:
             namespace=NAMESPACE,
             clock=self.clock,
             events=recorder,
-            driver=self.driver,
-            fence=Unfenced(),
+            provider=Provider(
+                self.driver,
+                clock=self.clock,
+                fence=self.fence,
+                metrics=DriverMetrics.of(self.registry),
+            ),
+            fence=self.fence,
             options=self.settings,
             registry=self.registry,
             random=random.Random(4),

@@ -27,9 +27,9 @@ from mcm.client.transport import Response, StreamResponse
 from mcm.client.verbs import ObjectClient
 from mcm.clock import LoopClock
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.provider import Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
-from mcm.driver.contract import Driver
 from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
 from mcm.simulation.virtualtime import run_virtual
@@ -229,7 +229,7 @@ class Cluster:
             namespace=namespace,
             clock=self.clock,
             events=self.events,
-            driver=cast("Driver", None),
+            provider=cast("Provider", None),
             fence=Unfenced(),
             options=ControllerSettings(),
             registry=CollectorRegistry(),
