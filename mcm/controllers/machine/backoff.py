@@ -1,4 +1,4 @@
-"""How long to leave a provider alone after it failed: longer each time, and never in step.
+"""How long to leave a machine's failed call alone: longer each time, and never in step.
 
 The memory is of this process only: after a restart everything is tried once at once. What a user
 mends is tried at once too, as each failure remembers under which circumstances it came.
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import final
 
+from mcm.workqueue.backoff import Backoff, shorter_by
+
 
 class Pace(Enum):
     """Kinds of failures, by what makes them go away."""
@@ -24,9 +26,10 @@ class Pace(Enum):
     """Quota or capacity that becomes free."""
 
 
-_FIRST = {Pace.TRANSIENT: 5.0, Pace.LASTING: 30.0, Pace.EXHAUSTED: 30.0}
-_LONGEST = {Pace.TRANSIENT: 180.0, Pace.LASTING: 600.0}
-_SPREAD = 0.25
+_SPREAD = shorter_by(0.25)
+_TRANSIENT = Backoff(5.0, 180.0, spread=_SPREAD)
+_LASTING = Backoff(30.0, 600.0, spread=_SPREAD)
+_EXHAUSTED_FIRST = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,17 @@ class _Failures:
 
 
 @final
-class Backoff:
-    """Failures by key. Times are monotonic seconds; ``exhausted`` is the longest wait for quota."""
+class MachineBackoff:
+    """Failures by machine. Times are monotonic seconds; ``exhausted`` is the longest wait for
+    quota."""
 
     def __init__(self, *, exhausted: float, random: random_module.Random) -> None:
-        self._longest = {**_LONGEST, Pace.EXHAUSTED: exhausted}
+        first = min(_EXHAUSTED_FIRST, exhausted)
+        self._paces = {
+            Pace.TRANSIENT: _TRANSIENT,
+            Pace.LASTING: _LASTING,
+            Pace.EXHAUSTED: Backoff(first, exhausted, spread=_SPREAD),
+        }
         self._random = random
         self._failures: dict[str, _Failures] = {}
 
@@ -54,7 +63,7 @@ class Backoff:
         before = self._failures.get(key)
         same = before is not None and before.pace is pace and before.circumstances == circumstances
         count = before.count + 1 if same and before is not None else 1
-        delay = self._delay(pace, count)
+        delay = self._paces[pace].delay(count - 1, self._random.random())
         self._failures[key] = _Failures(pace, count, now + delay, circumstances)
         return delay
 
@@ -72,9 +81,3 @@ class Backoff:
     def forget(self, key: str) -> None:
         """It succeeded, or is gone."""
         self._failures.pop(key, None)
-
-    def _delay(self, pace: Pace, count: int) -> float:
-        longest = self._longest[pace]
-        # Beyond 2^32 every cap is reached; the exponent must not overflow a float.
-        grown = _FIRST[pace] * 2.0 ** min(count - 1, 32)
-        return min(longest, grown) * (1 - _SPREAD * self._random.random())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from mcm.api.core import (
     NODES,
@@ -19,12 +20,31 @@ from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
 from mcm.controllers import indexes, reachability
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.machine import wakeups
-from mcm.controllers.machine.backoff import Backoff
+from mcm.controllers.machine.backoff import MachineBackoff
+from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.creation.claim import claim
+from mcm.controllers.machine.creation.flow import Creation
+from mcm.controllers.machine.creation.vm import VMCreation
+from mcm.controllers.machine.deletion.drain import NodeDrain
+from mcm.controllers.machine.deletion.flow import Deletion
+from mcm.controllers.machine.deletion.flow import StepAct as DeletionStepAct
+from mcm.controllers.machine.deletion.node_name import NodeNameSearch
+from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
+from mcm.controllers.machine.deletion.record import DeletionRecord
+from mcm.controllers.machine.deletion.steps import DeletionStep
+from mcm.controllers.machine.deletion.vm import VMDeletion
+from mcm.controllers.machine.deletion.volumes import VolumeDetachment
+from mcm.controllers.machine.deletion.with_node import DeletionWithNode
+from mcm.controllers.machine.flow import Step
+from mcm.controllers.machine.health.check import HealthCheck
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_groups
+from mcm.controllers.machine.health.validity import complain_if_invalid
+from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
-from mcm.controllers.machine.ports import Ports, Target
-from mcm.controllers.machine.reconciler import MachineReconciler
-from mcm.controllers.provider import Places
+from mcm.controllers.machine.node.template_sync import NodeTemplateSync
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.machine.reconciler import MachineReconciler, StepAct
+from mcm.controllers.provider import Places, Provider
 from mcm.controllers.reachability import ReachabilityProbe
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
@@ -39,56 +59,50 @@ _SPARE_WORKERS = 16
 def build(ctx: ControllerContext) -> Sequence[Controller]:
     """Make the controllers and register their handlers; nothing runs yet."""
     queue = ctx.queue(NAME)
-    machines = ctx.control_informers.store(MACHINES)
+    control, target, memory = _control(ctx), _target(ctx), _memory(ctx, queue)
 
     def recovered() -> None:
         # Whoever's time ran out while an API server was out of reach waits for this.
-        _add(queue, tuple(machines.keys()), initial=True)
+        _add(queue, tuple(control.machines.keys()), initial=True)
 
     probe, probing = reachability.build(ctx, recovered=recovered)
-    ports = _ports(ctx, queue, probe)
-    _listen_to_control(ctx, ports, queue)
-    _listen_to_target(ctx, ports, queue)
-    reconciler = MachineReconciler(ports)
+    _listen_to_control(ctx, control, memory, queue)
+    _listen_to_target(ctx, control, memory, queue)
+    reconciler = MachineReconciler(
+        control.machines,
+        _acts(ctx, control, target, memory, probe),
+        places=memory.places,
+        wake_after=queue.add_after,
+    )
     workers = 2 * ctx.options.machine_concurrent_syncs + _SPARE_WORKERS
-    return (
-        ctx.controller(NAME, queue, reconciler.reconcile, workers=workers),
-        probing,
-    )
+    return (ctx.controller(NAME, queue, reconciler.reconcile, workers=workers), probing)
 
 
-def _ports(ctx: ControllerContext, queue: WorkQueue[str], probe: ReachabilityProbe) -> Ports:
-    control = ctx.control_informers
-    ports = Ports(
-        machines=control.store(MACHINES),
-        classes=control.store(MACHINE_CLASSES),
-        secrets=control.store(SECRETS),
-        control=control.writer,
-        target=_target(ctx),
-        provider=ctx.provider,
-        clock=ctx.clock,
+# ---- clusters and memory ------------------------------------------------------------------------
+
+
+def _control(ctx: ControllerContext) -> ControlCluster:
+    informers = ctx.control_informers
+    control = ControlCluster(
+        machines=informers.store(MACHINES),
+        classes=informers.store(MACHINE_CLASSES),
+        secrets=informers.store(SECRETS),
+        writer=informers.writer,
         events=ctx.events,
-        settings=ctx.options,
-        random=ctx.random,
-        backoff=Backoff(
-            exhausted=ctx.options.resource_exhausted_retry.total_seconds(), random=ctx.random
-        ),
-        places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
-        permits=FailurePermits(),
-        reachability=lambda: probe.reachability,
-        metrics=MachineMetrics.of(ctx.registry),
+        clock=ctx.clock,
+        defaults=ctx.options,
     )
-    indexes.index_machines(ports.machines)
-    index_groups(ports.machines)
-    indexes.index_classes(ports.classes)
-    return ports
+    indexes.index_machines(control.machines)
+    index_groups(control.machines)
+    indexes.index_classes(control.classes)
+    return control
 
 
-def _target(ctx: ControllerContext) -> Target | None:
+def _target(ctx: ControllerContext) -> TargetCluster | None:
     informers = ctx.target_informers
     if informers is None or ctx.target is None:
         return None
-    target = Target(
+    target = TargetCluster(
         client=ctx.target,
         writer=informers.writer,
         nodes=informers.store(NODES),
@@ -102,46 +116,133 @@ def _target(ctx: ControllerContext) -> Target | None:
     return target
 
 
-def _listen_to_control(ctx: ControllerContext, ports: Ports, queue: WorkQueue[str]) -> None:
+def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
+    exhausted = ctx.options.resource_exhausted_retry.total_seconds()
+    return Memory(
+        backoff=MachineBackoff(exhausted=exhausted, random=ctx.random),
+        places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
+        permits=FailurePermits(),
+    )
+
+
+# ---- steps --------------------------------------------------------------------------------------
+
+
+def _acts(
+    ctx: ControllerContext,
+    control: ControlCluster,
+    target: TargetCluster | None,
+    memory: Memory,
+    probe: ReachabilityProbe,
+) -> Mapping[Step, StepAct]:
+    """Give each step what it needs, and no more."""
+    provider = ctx.provider
+    metrics = MachineMetrics.of(ctx.registry)
+    tokens = BootstrapTokens(control, target, memory.tokens) if target is not None else None
+    vms = VMCreation(control, target, provider=provider, tokens=tokens, metrics=metrics)
+    creation = Creation(
+        control,
+        vms,
+        has_target=target is not None,
+        places=memory.places,
+        backoff=memory.backoff,
+    )
+    acts: dict[Step, StepAct] = {
+        Step.CLAIM: partial(claim, control),
+        Step.CREATE: creation.create,
+        Step.DELETE: _deletion(ctx, control, target, memory, provider, tokens).delete,
+    }
+    if target is None or tokens is None:
+        return acts
+    with_node = DeletionWithNode(
+        control,
+        target,
+        lost_node=memory.lost_node,
+        reachability=lambda: probe.reachability,
+    )
+    health = HealthCheck(
+        control,
+        target,
+        permits=memory.permits,
+        reachability=lambda: probe.reachability,
+        tokens=tokens,
+        metrics=metrics,
+    )
+    return acts | {
+        Step.VALIDATE: partial(complain_if_invalid, control),
+        Step.DELETE_WITH_NODE: with_node.follow,
+        Step.SYNC_NODE: NodeTemplateSync(control, target).sync,
+        Step.CHECK_HEALTH: health.check,
+    }
+
+
+def _deletion(
+    ctx: ControllerContext,
+    control: ControlCluster,
+    target: TargetCluster | None,
+    memory: Memory,
+    provider: Provider,
+    tokens: BootstrapTokens | None,
+) -> Deletion:
+    record, metrics = DeletionRecord(control, memory.backoff), MachineMetrics.of(ctx.registry)
+    places = memory.places
+    search = NodeNameSearch(control, target, record, provider=provider, places=places)
+    drain = NodeDrain(
+        control, target, record, drains=memory.drains, random=ctx.random, metrics=metrics
+    )
+    vm = VMDeletion(control, record, provider=provider, places=places, metrics=metrics)
+    steps: Mapping[DeletionStep, DeletionStepAct] = {
+        DeletionStep.FIND_NODE: search.find,
+        DeletionStep.DRAIN: drain.drain,
+        DeletionStep.DETACH_VOLUMES: VolumeDetachment(control, target, record).detach,
+        DeletionStep.DELETE_VM: vm.delete,
+        DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
+    }
+    return Deletion(control, target, record, steps=steps, tokens=tokens)
+
+
+# ---- what wakes a machine -----------------------------------------------------------------------
+
+
+def _listen_to_control(
+    ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
+) -> None:
     def on_machine(change: Change[Machine]) -> None:
         if change.new is None:
-            _forget(ports, change.object)
-        _add(queue, wakeups.of_machine(change, ports.machines), initial=change.initial)
+            memory.forget(change.object.metadata.uid)
+        _add(queue, wakeups.of_machine(change, control.machines), initial=change.initial)
 
     def on_class(change: Change[MachineClass]) -> None:
-        _add(queue, wakeups.of_class(change, ports.machines))
+        _add(queue, wakeups.of_class(change, control.machines))
 
     def on_secret(change: Change[Secret]) -> None:
-        _add(queue, wakeups.of_secret(change, ports.classes, ports.machines))
+        _add(queue, wakeups.of_secret(change, control.classes, control.machines))
 
     ctx.control_informers.informer(MACHINES).add_handler(on_machine)
     ctx.control_informers.informer(MACHINE_CLASSES).add_handler(on_class)
     ctx.control_informers.informer(SECRETS).add_handler(on_secret)
 
 
-def _listen_to_target(ctx: ControllerContext, ports: Ports, queue: WorkQueue[str]) -> None:
+def _listen_to_target(
+    ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
+) -> None:
     def on_node(change: Change[Node]) -> None:
-        for machine in wakeups.losing_node(change, ports.machines):
-            ports.memory.departed.add(machine.metadata.uid)
-        keys = wakeups.of_node(change, ports.machines, ctx.namespace)
+        for machine in wakeups.losing_node(change, control.machines):
+            memory.lost_node.add(machine.metadata.uid)
+        keys = wakeups.of_node(change, control.machines, ctx.namespace)
         _add(queue, keys, initial=change.initial)
 
     def on_pod(change: Change[Pod]) -> None:
-        _add(queue, wakeups.of_pod(change, ports.machines), initial=change.initial)
+        _add(queue, wakeups.of_pod(change, control.machines), initial=change.initial)
 
     def on_budget(change: Change[PodDisruptionBudget]) -> None:
-        _add(queue, wakeups.of_budget(change, ports.memory.drains.values()))
+        _add(queue, wakeups.of_budget(change, memory.drains.values()))
 
     informers = ctx.target_informers
     if informers is not None:
         informers.informer(NODES).add_handler(on_node)
         informers.informer(PODS).add_handler(on_pod)
         informers.informer(POD_DISRUPTION_BUDGETS).add_handler(on_budget)
-
-
-def _forget(ports: Ports, machine: Machine) -> None:
-    ports.memory.forget(machine.metadata.uid)
-    ports.backoff.forget(machine.metadata.uid)
 
 
 def _add(queue: WorkQueue[str], keys: Iterable[str], *, initial: bool = False) -> None:

@@ -1,7 +1,11 @@
-"""Which steps a machine is due for, derived from what is observed and from nothing else."""
+"""Which steps a machine is due for, in which order, and which of them need which others.
+
+Derived from what is observed and from nothing else.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import Enum, auto
 
 from mcm.api.machine import Machine, MachinePhase
@@ -9,18 +13,33 @@ from mcm.api.names import MACHINE_FINALIZER
 
 
 class Step(Enum):
-    """One kind of work on a machine. A pass does the steps it is due for, in order."""
+    """One kind of work on a machine."""
 
     CLAIM = auto()
     """Put our finalizer on it: before anything exists that would have to be cleaned up."""
-    TEND = auto()
-    """Keep its Node as the template says, and judge its health."""
+    VALIDATE = auto()
+    """Say what is wrong with a machine that exists already."""
+    DELETE_WITH_NODE = auto()
+    """Delete it if somebody deletes its Node."""
+    SYNC_NODE = auto()
+    """Keep its Node as the template says."""
+    CHECK_HEALTH = auto()
+    """Judge it by its Node's conditions."""
     CREATE = auto()
     """See that its VM exists, and record it."""
-    TERMINATE = auto()
+    DELETE = auto()
     """Take its pods, VM and Node away, then let it go."""
 
 
+NEEDS: Mapping[Step, frozenset[Step]] = {
+    Step.DELETE_WITH_NODE: frozenset({Step.CLAIM}),
+    Step.SYNC_NODE: frozenset({Step.DELETE_WITH_NODE}),
+    Step.CREATE: frozenset({Step.CLAIM, Step.DELETE_WITH_NODE}),
+}
+"""What must not have failed before a step. All others are taken whatever came of the rest: health
+is judged even if the Node cannot be patched."""
+
+_OF_ITS_NODE = (Step.VALIDATE, Step.DELETE_WITH_NODE, Step.SYNC_NODE, Step.CHECK_HEALTH)
 _UNFINISHED = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
 
 
@@ -31,13 +50,36 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
     """
     claimed = MACHINE_FINALIZER in machine.metadata.finalizers
     if machine.metadata.deletion_timestamp is not None:
-        return (Step.TERMINATE,) if claimed else ()
+        return (Step.DELETE,) if claimed else ()
     steps: list[Step] = [] if claimed else [Step.CLAIM]
     if has_target and machine.node_name and machine.phase:
-        steps.append(Step.TEND)
+        steps.extend(_OF_ITS_NODE)
     if needs_creation(machine):
         steps.append(Step.CREATE)
     return tuple(steps)
+
+
+def next_step(
+    machine: Machine,
+    *,
+    has_target: bool,
+    done: Mapping[Step, str],
+    failed: Collection[Step],
+) -> Step | None:
+    """Return the step to take now; None if this pass has nothing left to do.
+
+    ``done`` says at which version of the machine a step was last done in this pass: one that has
+    not seen what others have written since is due again, as if the write had come from outside.
+    """
+    version = machine.metadata.resource_version
+    for step in steps_of(machine, has_target=has_target):
+        if step not in failed and done.get(step) != version and not _is_blocked(step, failed):
+            return step
+    return None
+
+
+def _is_blocked(step: Step, failed: Collection[Step]) -> bool:
+    return any(n in failed or _is_blocked(n, failed) for n in NEEDS.get(step, ()))
 
 
 def needs_creation(machine: Machine) -> bool:

@@ -1,40 +1,31 @@
-"""What the acts on machines reach the world through, and what they remember between passes.
+"""What machines are seen and changed through: the cluster that holds them, the one they join.
 
-Reads come from stores. Writes go through writers, which put the answers into those stores. What is
-remembered here is lost in a restart, and nothing but speed is lost with it.
+Reads come from stores. Writes go through writers, which put the answers into those stores.
 """
 
 from __future__ import annotations
 
-import random as random_module
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
-from mcm.api.machine import MACHINES, Machine, MachineClass
+from mcm.api.core import NODES, Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
+from mcm.api.machine import MACHINES, Machine, MachineClass, MachineStatus
+from mcm.api.meta import JSONObject
+from mcm.client.errors import NotFound
 from mcm.client.verbs import ObjectClient, ObjectWriter
 from mcm.clock import Clock
-from mcm.controllers.machine.backoff import Backoff
-from mcm.controllers.machine.health.failure_permit import FailurePermits
-from mcm.controllers.machine.metrics import MachineMetrics
-from mcm.controllers.machine.settings import Limits, settings_of
-from mcm.controllers.provider import Credentials, Places, Provider, collect
-from mcm.controllers.reachability import Reachability
-from mcm.controllers.runtime import Outcome
+from mcm.controllers.machine import status
+from mcm.controllers.machine.settings import MachineSettings, settings_of
+from mcm.controllers.provider import Credentials, collect
 from mcm.controllers.settings import ControllerSettings
-from mcm.drain import Attempts
 from mcm.events import EventSink, EventType
 from mcm.informers.store import Store
-
-if TYPE_CHECKING:
-    from mcm.controllers.machine.creation.bootstrap_token import Token
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TargetCluster:
     """The cluster that machines join."""
 
     client: ObjectClient
@@ -44,82 +35,82 @@ class Target:
     budgets: Store[PodDisruptionBudget]
     attachments: Store[VolumeAttachment]
 
-
-@final
-@dataclass(slots=True)
-class Drain:
-    """What is remembered of one drain under way."""
-
-    machine_key: str
-    attempts: Attempts
-    held_back_in: frozenset[str] = frozenset()
-    """Namespaces with pods that a budget holds back: a change there wakes this drain."""
-
-
-@final
-@dataclass(slots=True)
-class Memory:
-    """What is remembered of machines, by UID."""
-
-    tokens: dict[str, Token] = field(default_factory=dict)
-    drains: dict[str, Drain] = field(default_factory=dict)
-    departed: set[str] = field(default_factory=set)
-    """Machines whose Node object was deleted under them."""
-
-    def forget(self, uid: str) -> None:
-        self.tokens.pop(uid, None)
-        self.drains.pop(uid, None)
-        self.departed.discard(uid)
+    async def live_node(self, name: str) -> Node | None:
+        """Read the Node from the server, into the store: before anything is destroyed, be sure."""
+        try:
+            node = await self.client.get(NODES, name)
+        except NotFound:
+            return None
+        self.nodes.observe(node)
+        return node
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """One object for all acts. ``target`` is None where machines join no cluster."""
+class ControlCluster:
+    """The cluster that holds the machines, their classes and secrets; events go there too.
+
+    Each write on a machine is one request: a fleet's cost at the API server is these. They raise
+    what the API client raises.
+    """
 
     machines: Store[Machine]
     classes: Store[MachineClass]
     secrets: Store[Secret]
-    control: ObjectWriter
-    target: Target | None
-    provider: Provider
-    clock: Clock
+    writer: ObjectWriter
     events: EventSink
-    settings: ControllerSettings
-    random: random_module.Random
-    backoff: Backoff
-    places: Places
-    permits: FailurePermits
-    reachability: Callable[[], Reachability]
-    metrics: MachineMetrics
-    memory: Memory = field(default_factory=Memory)
+    clock: Clock
+    defaults: ControllerSettings
 
     def now(self) -> datetime:
         return self.clock.now()
 
-    def limits(self, machine: Machine) -> Limits:
-        return settings_of(machine, self.settings)
+    def settings_of(self, machine: Machine) -> MachineSettings:
+        return settings_of(machine, self.defaults)
 
     def class_of(self, machine: Machine) -> MachineClass | None:
-        return self.classes.get(f"{machine.metadata.namespace}/{machine.spec.class_.name}")
+        return self.classes.get(class_key(machine))
 
     def credentials(self, machine_class: MachineClass) -> Credentials:
         return collect(machine_class, self.secrets.get)
 
-    def latest(self, machine: Machine) -> Machine:
-        """Return what the store knows of this very machine, if it is still there."""
+    def current(self, machine: Machine) -> Machine | None:
+        """Return what the store knows of this very machine; None if it is gone."""
         known = self.machines.get(machine.metadata.key)
-        return known if known and known.metadata.uid == machine.metadata.uid else machine
+        return known if known and known.metadata.uid == machine.metadata.uid else None
 
     def tell(self, machine: Machine, kind: EventType, reason: str, note: str) -> None:
         """Record a Kubernetes Event on the machine."""
         self.events.event(MACHINES, machine, kind, reason, note)
 
+    async def patch(self, machine: Machine, patch: JSONObject) -> Machine:
+        """Patch metadata or spec; return the machine as it then is."""
+        meta = machine.metadata
+        return await self.writer.patch(MACHINES, meta.name, patch, namespace=meta.namespace)
 
-@final
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What an act returns: the machine as it is now, and when to look at it again by itself."""
+    async def write_status(self, machine: Machine, wanted: MachineStatus) -> Machine:
+        """Make ``wanted`` the machine's status; no request if it is. Raises Conflict if anything
+        about the machine changed since it was read."""
+        patch = status.patch_of(machine, wanted)
+        if patch is None:
+            return machine
+        meta = machine.metadata
+        return await self.writer.patch(
+            MACHINES, meta.name, patch, namespace=meta.namespace, subresource="status"
+        )
 
-    machine: Machine
-    outcome: Outcome = Outcome()  # noqa: RUF009 - frozen
+    async def write_failure(self, machine: Machine, wanted: MachineStatus) -> Machine:
+        """Like ``write_status``, but what only repeats what stands there is not written."""
+        if status.is_repetition(machine.status, wanted):
+            return machine
+        return await self.write_status(machine, wanted)
+
+    async def delete(self, machine: Machine) -> None:
+        """Have this very machine deleted. Raises NotFound if it is gone."""
+        meta = machine.metadata
+        await self.writer.delete(MACHINES, meta.name, namespace=meta.namespace, uid=meta.uid)
+
+
+def class_key(machine: Machine) -> str:
+    """Return the key of the class a machine refers to."""
+    return f"{machine.metadata.namespace}/{machine.spec.class_.name}"

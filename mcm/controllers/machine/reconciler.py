@@ -1,81 +1,88 @@
-"""One pass over one machine: see which steps are due, and let the acts do them."""
+"""One pass over one machine: take the steps it is due for, each if what it needs has not failed."""
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias, final
 
 from mcm.api.machine import Machine
-from mcm.api.names import MACHINE_FINALIZER
-from mcm.api.validation import describe, validate_machine
-from mcm.controllers.finalizers import with_finalizer
-from mcm.controllers.machine import flow, last_operation, status
-from mcm.controllers.machine.creation.vm import create
-from mcm.controllers.machine.deletion.flow import Termination
+from mcm.controllers.machine import flow
 from mcm.controllers.machine.flow import Step
-from mcm.controllers.machine.health.check import tend
-from mcm.controllers.machine.ports import Ports, Progress
-from mcm.controllers.machine.writes import write_machine, write_status
-from mcm.controllers.preconditions import for_this_version
-from mcm.controllers.runtime import DONE, Outcome
-from mcm.events import EventType
+from mcm.controllers.provider import Places
+from mcm.controllers.runtime import Outcome, earliest
+from mcm.informers.store import Store
+
+StepAct: TypeAlias = Callable[[Machine], Awaitable[Outcome]]
+
+_MOST_STEPS = 4 * len(Step)
+"""What a machine is due for depends on what was done; more steps than these are a circle."""
 
 
 @final
 class MachineReconciler:
     """Brings machines forward. Passes over the same machine never overlap; the queue sees to that.
 
-    Raises what the API client raises, Conflict above all: then the pass is simply repeated.
+    ``acts`` lacks the steps of Nodes where there is no target cluster. ``wake_after`` brings a key
+    back in so many seconds: a step that has failed must not make another one miss its time.
+    ``places`` are those for calls to the provider, which a key may have been waiting for.
     """
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
-        self._termination = Termination(ports)
+    def __init__(
+        self,
+        machines: Store[Machine],
+        acts: Mapping[Step, StepAct],
+        *,
+        places: Places,
+        wake_after: Callable[[str, float], None],
+    ) -> None:
+        self._machines = machines
+        self._acts = acts
+        self._has_target = Step.CHECK_HEALTH in acts
+        self._places = places
+        self._wake_after = wake_after
 
     async def reconcile(self, key: str) -> Outcome:
-        """Do what is due for the machine ``namespace/name``, as far as it can be done now."""
-        with self._ports.places.attending(key):
-            return await self._pass(key)
+        """Do what is due for the machine ``namespace/name``, as far as it can be done now.
 
-    async def _pass(self, key: str) -> Outcome:
-        machine = self._ports.machines.get(key)
-        if machine is None:
-            return DONE
-        outcome = DONE
-        for step in flow.steps_of(machine, has_target=self._ports.target is not None):
-            progress = await self._take(step, machine)
-            machine, outcome = progress.machine, progress.outcome.sooner(outcome)
-        return outcome
+        Raises what the steps raised, several together as a group: then the pass is repeated.
+        """
+        outcomes: dict[Step, Outcome] = {}
+        errors: dict[Step, Exception] = {}
+        with self._places.attending(key):
+            await self._take_steps(key, outcomes, errors)
+        again = earliest(*outcomes.values())
+        if not errors:
+            return again
+        if again.after is not None:
+            self._wake_after(key, again.after)
+        raised = list(errors.values())
+        if len(raised) == 1:
+            raise raised[0]
+        raise ExceptionGroup(", ".join(step.name for step in errors), raised)
 
-    async def _take(self, step: Step, machine: Machine) -> Progress:
-        match step:
-            case Step.CLAIM:
-                return await self._claim(machine)
-            case Step.TERMINATE:
-                return await self._termination.terminate(machine)
-            case Step.TEND if self._ports.target is not None:
-                machine = await self._complain_if_invalid(machine)
-                return await tend(self._ports, self._ports.target, machine)
-            case Step.CREATE if flow.needs_creation(machine):
-                return await create(self._ports, machine)
-            case _:
-                return Progress(machine)  # an earlier step of this pass made it needless
+    async def _take_steps(
+        self, key: str, outcomes: dict[Step, Outcome], errors: dict[Step, Exception]
+    ) -> None:
+        uid, done = "", dict[Step, str]()
+        for _ in range(_MOST_STEPS):
+            machine = self._machines.get(key)
+            if machine is None or (uid and machine.metadata.uid != uid):
+                outcomes.clear()  # gone; its successor has been announced
+                return
+            uid = machine.metadata.uid
+            step = flow.next_step(
+                machine, has_target=self._has_target, done=done, failed=errors.keys()
+            )
+            if step is None:
+                return
+            outcomes.pop(step, None)
+            try:
+                outcomes[step] = await self._acts[step](machine)
+            except Exception as error:
+                errors[step] = error
+            done[step] = self._version(key)
+        raise AssertionError(f"the steps of {key} do not come to an end")
 
-    async def _claim(self, machine: Machine) -> Progress:
-        change = with_finalizer(machine.metadata, MACHINE_FINALIZER)
-        if change is None:
-            return Progress(machine)
-        patch = for_this_version(machine.metadata, change)
-        return Progress(await write_machine(self._ports, machine, patch))
-
-    async def _complain_if_invalid(self, machine: Machine) -> Machine:
-        """Say what is wrong with a machine that exists; that is no reason to neglect it."""
-        errors = validate_machine(machine)
-        if not errors or flow.needs_creation(machine):
-            return machine  # the creation says it itself
-        last = machine.status.last_operation
-        done = last_operation.invalid(describe(errors), kind=last.type)
-        if last.description == done.description:
-            return machine
-        self._ports.tell(machine, EventType.WARNING, "Invalid", done.description)
-        wanted = status.with_operation(machine.status, done, self._ports.now())
-        return await write_status(self._ports, machine, wanted)
+    def _version(self, key: str) -> str:
+        machine = self._machines.get(key)
+        return machine.metadata.resource_version if machine is not None else ""

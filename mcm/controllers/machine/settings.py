@@ -1,4 +1,4 @@
-"""The limits that hold for one machine: from its annotation, else its spec, else the flags."""
+"""The settings that hold for one machine: from its annotation, else its spec, else the flags."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ EVICTION_INTERVAL = timedelta(seconds=20)
 
 @final
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """``health`` is None where the machine may be unhealthy for ever."""
+class MachineSettings:
+    """``health_timeout`` is None where the machine may be unhealthy for ever."""
 
-    creation: timedelta
-    health: timedelta | None
-    drain: timedelta
+    creation_timeout: timedelta
+    health_timeout: timedelta | None
+    drain_timeout: timedelta
     evict_retries: int
     node_conditions: frozenset[str]
 
 
-def settings_of(machine: Machine, settings: ControllerSettings) -> Limits:
-    """Resolve the limits of ``machine``. What cannot be read counts as not given."""
+def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettings:
+    """Resolve the settings of ``machine``. What cannot be read counts as not given."""
     spec = machine.spec
-    drain = _first((spec.drain_timeout,), settings.drain_timeout)
-    health = _first((spec.health_timeout,), settings.health_timeout)
-    retries = settings.max_evict_retries
+    drain = _first((spec.drain_timeout,), defaults.drain_timeout)
+    health = _first((spec.health_timeout,), defaults.health_timeout)
+    retries = defaults.max_evict_retries
     if spec.max_evict_retries is not None:
         retries = spec.max_evict_retries
-    return Limits(
-        creation=_first(
+    return MachineSettings(
+        creation_timeout=_first(
             (
                 machine.metadata.annotations.get(ANNOTATION_EFFECTIVE_CREATION_TIMEOUT),
                 spec.creation_timeout,
             ),
-            settings.creation_timeout,
+            defaults.creation_timeout,
         ),
-        health=None if spec.disable_health_timeout else health,
-        drain=drain,
+        health_timeout=None if spec.disable_health_timeout else health,
+        drain_timeout=drain,
         evict_retries=max(0, min(retries, drain // EVICTION_INTERVAL)),
-        node_conditions=_conditions(spec.node_conditions, settings.node_conditions),
+        node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )
 
 

@@ -13,8 +13,8 @@ from mcm.controllers.indexes import (
 )
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.health.failure_permit import is_moving, waiting_with
+from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
-from mcm.controllers.machine.ports import Drain
 from mcm.informers import Change, Store
 
 _FINISHED = ("Succeeded", "Failed")

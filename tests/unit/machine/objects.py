@@ -18,13 +18,13 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import ObjectMeta, OwnerReference
 from mcm.api.names import MACHINE_FINALIZER
-from mcm.controllers.machine.settings import Limits
+from mcm.controllers.machine.settings import MachineSettings
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
-LIMITS = Limits(
-    creation=timedelta(minutes=20),
-    health=timedelta(minutes=10),
-    drain=timedelta(hours=2),
+SETTINGS = MachineSettings(
+    creation_timeout=timedelta(minutes=20),
+    health_timeout=timedelta(minutes=10),
+    drain_timeout=timedelta(hours=2),
     evict_retries=360,
     node_conditions=frozenset({"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure"}),
 )

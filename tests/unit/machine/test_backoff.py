@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from mcm.controllers.machine.backoff import Backoff, Pace
+from mcm.controllers.machine.backoff import MachineBackoff, Pace
 
 
-def backoff(exhausted: float = 600.0) -> Backoff:
-    return Backoff(exhausted=exhausted, random=random.Random(1))
+def backoff(exhausted: float = 600.0) -> MachineBackoff:
+    return MachineBackoff(exhausted=exhausted, random=random.Random(1))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from mcm.driver import Code, DriverError
 from tests.unit.machine.objects import BORN, machine
 
 TERMINATING = MachinePhase.TERMINATING
+OF_ITS_NODE = (Step.VALIDATE, Step.DELETE_WITH_NODE, Step.SYNC_NODE, Step.CHECK_HEALTH)
 
 
 @pytest.mark.parametrize(
@@ -27,21 +28,21 @@ TERMINATING = MachinePhase.TERMINATING
         (machine(), (Step.CREATE,)),
         (machine(provider_id="p"), (Step.CREATE,)),
         (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),
-        (machine(phase="Pending", node="n", provider_id="p"), (Step.TEND,)),
-        (machine(phase="Running", node="n", provider_id="p"), (Step.TEND,)),
+        (machine(phase="Pending", node="n", provider_id="p"), OF_ITS_NODE),
+        (machine(phase="Running", node="n", provider_id="p"), OF_ITS_NODE),
         (
             machine(phase="CrashLoopBackOff", node="n", provider_id="p"),
-            (Step.TEND, Step.CREATE),
+            (*OF_ITS_NODE, Step.CREATE),
         ),
         (
             machine(phase="Running", node="n", claimed=False, provider_id="p"),
-            (Step.CLAIM, Step.TEND),
+            (Step.CLAIM, *OF_ITS_NODE),
         ),
         (machine(phase="Failed"), (Step.CREATE,)),
         (machine(phase="Failed", owned=True), ()),
-        (machine(phase="Failed", owned=True, provider_id="p", node="n"), (Step.TEND,)),
-        (machine(deleted=BORN), (Step.TERMINATE,)),
-        (machine(deleted=BORN, phase="Running", node="n"), (Step.TERMINATE,)),
+        (machine(phase="Failed", owned=True, provider_id="p", node="n"), OF_ITS_NODE),
+        (machine(deleted=BORN), (Step.DELETE,)),
+        (machine(deleted=BORN, phase="Running", node="n"), (Step.DELETE,)),
         (machine(deleted=BORN, claimed=False), ()),
     ],
 )
@@ -61,7 +62,7 @@ def test_a_machine_said_to_terminate_that_nobody_deleted_gets_no_vm() -> None:
 @given(phase=st.sampled_from(["", *MachinePhase]), claimed=st.booleans(), owned=st.booleans())
 def test_a_machine_on_its_way_out_is_never_made(phase: str, *, claimed: bool, owned: bool) -> None:
     subject = machine(phase=phase, deleted=BORN, claimed=claimed, owned=owned, node="n")
-    assert set(steps_of(subject, has_target=True)) <= {Step.TERMINATE}
+    assert set(steps_of(subject, has_target=True)) <= {Step.DELETE}
 
 
 def described(text: str, phase: str = TERMINATING) -> Machine:

@@ -12,7 +12,7 @@ from mcm.controllers.machine.settings import settings_of
 from mcm.controllers.settings import ControllerSettings
 from tests.unit.machine.objects import machine, node
 
-SETTINGS = ControllerSettings()
+FLAGS = ControllerSettings()
 MINUTE = timedelta(minutes=1)
 
 
@@ -22,12 +22,12 @@ def configured(**fields: object) -> Machine:
 
 
 def test_without_words_of_its_own_a_machine_has_the_flags_limits() -> None:
-    limits = settings_of(machine(), SETTINGS)
-    assert limits.creation == 20 * MINUTE
-    assert limits.health == 10 * MINUTE
-    assert limits.drain == 120 * MINUTE
-    assert limits.evict_retries == 360
-    assert "KernelDeadlock" in limits.node_conditions
+    settings = settings_of(machine(), FLAGS)
+    assert settings.creation_timeout == 20 * MINUTE
+    assert settings.health_timeout == 10 * MINUTE
+    assert settings.drain_timeout == 120 * MINUTE
+    assert settings.evict_retries == 360
+    assert "KernelDeadlock" in settings.node_conditions
 
 
 def test_the_annotation_wins_over_the_spec_and_the_spec_over_the_flag() -> None:
@@ -39,9 +39,9 @@ def test_the_annotation_wins_over_the_spec_and_the_spec_over_the_flag() -> None:
     broken = msgspec.structs.replace(
         spec_only, metadata=msgspec.structs.replace(spec_only.metadata, annotations={key: "soon"})
     )
-    assert settings_of(spec_only, SETTINGS).creation == 5 * MINUTE
-    assert settings_of(both, SETTINGS).creation == 7 * MINUTE
-    assert settings_of(broken, SETTINGS).creation == 5 * MINUTE
+    assert settings_of(spec_only, FLAGS).creation_timeout == 5 * MINUTE
+    assert settings_of(both, FLAGS).creation_timeout == 7 * MINUTE
+    assert settings_of(broken, FLAGS).creation_timeout == 5 * MINUTE
 
 
 @pytest.mark.parametrize(
@@ -59,19 +59,19 @@ def test_eviction_retries_are_bounded_by_the_drain_timeout(
     drain: str | None, retries: int | None, expected: int
 ) -> None:
     subject = configured(drain_timeout=drain, max_evict_retries=retries)
-    assert settings_of(subject, SETTINGS).evict_retries == expected
+    assert settings_of(subject, FLAGS).evict_retries == expected
 
 
 def test_a_machine_may_be_unhealthy_for_ever_if_it_says_so() -> None:
-    assert settings_of(configured(disable_health_timeout=True), SETTINGS).health is None
-    assert settings_of(configured(health_timeout="-1m"), SETTINGS).health == 10 * MINUTE
+    assert settings_of(configured(disable_health_timeout=True), FLAGS).health_timeout is None
+    assert settings_of(configured(health_timeout="-1m"), FLAGS).health_timeout == 10 * MINUTE
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("A, B ,,C", {"A", "B", "C"}), ("", set()), ("A", {"A"})]
 )
 def test_listed_conditions_are_trimmed(text: str, expected: set[str]) -> None:
-    assert settings_of(configured(node_conditions=text), SETTINGS).node_conditions == expected
+    assert settings_of(configured(node_conditions=text), FLAGS).node_conditions == expected
 
 
 def identified(subject: Machine, *, has_target: bool = True) -> object:

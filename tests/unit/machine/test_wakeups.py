@@ -12,7 +12,7 @@ from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.health.failure_permit import index_groups
-from mcm.controllers.machine.ports import Drain
+from mcm.controllers.machine.memory import Drain
 from mcm.drain import Attempts
 from mcm.informers import Change, Store
 from tests.unit.drain.pods import budget, pod

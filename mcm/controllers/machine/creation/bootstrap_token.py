@@ -11,7 +11,7 @@ import hashlib
 import logging
 import secrets
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import final
@@ -21,7 +21,7 @@ from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import parse_rfc3339, rfc3339
 from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
-from mcm.controllers.machine.ports import Ports, Target
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 
 logger = logging.getLogger(__name__)
 
@@ -53,72 +53,78 @@ class Token:
         return object_name(self.id)
 
 
-async def ensure_token(ports: Ports, target: Target, machine: Machine) -> Token:
-    """Return a token of ``machine`` that is valid for a while yet: a known one, else a new one."""
-    now = ports.now()
-    known = ports.memory.tokens.get(machine.metadata.uid)
-    if known is not None and known.expires - now > _STILL_USEFUL:
-        return known
-    expires = now + ports.limits(machine).creation
-    for attempt in range(_TRIES):
-        token = new_token(token_id(machine, attempt), expires)
-        usable = await _publish(ports, target, machine, token)
-        if usable is not None:
-            ports.memory.tokens[machine.metadata.uid] = usable
-            return usable
-    raise AlreadyExists(409, "AlreadyExists", "every bootstrap token id tried is in use")
+@final
+class BootstrapTokens:
+    """The tokens of machines, in the cluster they join. ``known`` holds those in use, by UID."""
 
+    def __init__(
+        self, control: ControlCluster, target: TargetCluster, known: MutableMapping[str, Token]
+    ) -> None:
+        self._control = control
+        self._target = target
+        self._known = known
 
-async def revoke_token(ports: Ports, machine: Machine) -> None:
-    """Delete the machine's token, if it has one. Failing is no harm: it expires by itself."""
-    if ports.target is None:
-        return
-    known = ports.memory.tokens.pop(machine.metadata.uid, None)
-    try:
-        if known is not None:
-            await _delete(ports.target, known.object_name)
+    async def ensure(self, machine: Machine) -> Token:
+        """Return a token of ``machine`` that is valid for a while yet, making one if need be."""
+        now = self._control.now()
+        known = self._known.get(machine.metadata.uid)
+        if known is not None and known.expires - now > _STILL_USEFUL:
+            return known
+        expires = now + self._control.settings_of(machine).creation_timeout
+        for attempt in range(_TRIES):
+            token = new_token(token_id(machine, attempt), expires)
+            usable = await self._publish(machine, token)
+            if usable is not None:
+                self._known[machine.metadata.uid] = usable
+                return usable
+        raise AlreadyExists(409, "AlreadyExists", "every bootstrap token id tried is in use")
+
+    async def revoke(self, machine: Machine) -> None:
+        """Delete the machine's token, if it has one. Failing is no harm: it expires by itself."""
+        known = self._known.pop(machine.metadata.uid, None)
+        try:
+            if known is not None:
+                await self._delete(known.object_name)
+                return
+            # Made before this process began, if at all: make sure that it is this machine's.
+            name = object_name(token_id(machine, 0))
+            secret = await self._target.client.get(SECRETS, name, namespace=TOKEN_NAMESPACE)
+            if token_in(secret, machine) is not None:
+                await self._delete(name, uid=secret.metadata.uid)
+        except (NotFound, Conflict):
             return
-        # Made before this process began, if at all: make sure that it is this machine's.
-        name = object_name(token_id(machine, 0))
-        secret = await ports.target.client.get(SECRETS, name, namespace=TOKEN_NAMESPACE)
-        if token_in(secret, machine) is not None:
-            await _delete(ports.target, name, uid=secret.metadata.uid)
-    except (NotFound, Conflict):
-        return
-    except KubeError as error:
-        logger.warning(
-            "a bootstrap token stays until it expires",
-            extra={"machine": machine.metadata.key, "cause": str(error)},
-        )
+        except KubeError as error:
+            logger.warning(
+                "a bootstrap token stays until it expires",
+                extra={"machine": machine.metadata.key, "cause": str(error)},
+            )
 
+    async def _publish(self, machine: Machine, token: Token) -> Token | None:
+        """Make ``token`` valid, or find a good one of the machine; None: the id is another's."""
+        groups = self._control.defaults.bootstrap_token_auth_extra_groups
+        body = token_secret(token, machine, groups)
+        try:
+            await self._target.writer.create(SECRETS, body, namespace=TOKEN_NAMESPACE)
+        except AlreadyExists:
+            return await self._reuse(machine, token, body)
+        return token
 
-async def _publish(ports: Ports, target: Target, machine: Machine, token: Token) -> Token | None:
-    """Make ``token`` valid, or find that the machine has a good one; None: the id is another's."""
-    groups = ports.settings.bootstrap_token_auth_extra_groups
-    body = token_secret(token, machine, groups)
-    try:
-        await target.writer.create(SECRETS, body, namespace=TOKEN_NAMESPACE)
-    except AlreadyExists:
-        return await _reuse(ports, target, machine, token, body)
-    return token
+    async def _reuse(
+        self, machine: Machine, token: Token, body: Mapping[str, object]
+    ) -> Token | None:
+        target, name = self._target, token.object_name
+        found = await target.client.get(SECRETS, name, namespace=TOKEN_NAMESPACE)
+        present = token_in(found, machine)
+        if present is None:
+            return None
+        if present.expires - self._control.now() > _STILL_USEFUL:
+            return present
+        patch = {"metadata": {"uid": found.metadata.uid}, "data": body["data"]}
+        await target.writer.patch(SECRETS, name, patch, namespace=TOKEN_NAMESPACE)
+        return token
 
-
-async def _reuse(
-    ports: Ports, target: Target, machine: Machine, token: Token, body: Mapping[str, object]
-) -> Token | None:
-    found = await target.client.get(SECRETS, token.object_name, namespace=TOKEN_NAMESPACE)
-    present = token_in(found, machine)
-    if present is None:
-        return None
-    if present.expires - ports.now() > _STILL_USEFUL:
-        return present
-    patch = {"metadata": {"uid": found.metadata.uid}, "data": body["data"]}
-    await target.writer.patch(SECRETS, token.object_name, patch, namespace=TOKEN_NAMESPACE)
-    return token
-
-
-async def _delete(target: Target, name: str, *, uid: str = "") -> None:
-    await target.writer.delete(SECRETS, name, namespace=TOKEN_NAMESPACE, uid=uid)
+    async def _delete(self, name: str, *, uid: str = "") -> None:
+        await self._target.writer.delete(SECRETS, name, namespace=TOKEN_NAMESPACE, uid=uid)
 
 
 def token_id(machine: Machine, attempt: int) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from mcm.api.machine import Machine
-from mcm.controllers.machine.settings import Limits
+from mcm.controllers.machine.settings import MachineSettings
 
 
-def is_late(machine: Machine, limits: Limits, now: datetime) -> bool:
+def is_late(machine: Machine, settings: MachineSettings, now: datetime) -> bool:
     """Tell whether the time to create and join is over."""
-    return now > join_deadline(machine, limits, now)
+    return now > join_deadline(machine, settings, now)
 
 
-def join_deadline(machine: Machine, limits: Limits, now: datetime) -> datetime:
-    return (machine.metadata.creation_timestamp or now) + limits.creation
+def join_deadline(machine: Machine, settings: MachineSettings, now: datetime) -> datetime:
+    return (machine.metadata.creation_timestamp or now) + settings.creation_timeout

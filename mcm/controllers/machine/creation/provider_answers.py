@@ -13,7 +13,7 @@ from mcm.api.names import LABEL_NODE_MACHINE_NAME
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation.deadline import is_late
-from mcm.controllers.machine.settings import Limits
+from mcm.controllers.machine.settings import MachineSettings
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
 
@@ -42,7 +42,7 @@ def existence(error: DriverError | None, *, recorded: bool) -> Existence:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CreationFailure:
     """What a failed attempt to create leaves: the status to write, and how soon to try again."""
 
     status: MachineStatus
@@ -51,27 +51,31 @@ class Failure:
 
 
 def on_creation_error(
-    machine: Machine, error: DriverError | None, text: str, limits: Limits, now: datetime
-) -> Failure:
+    machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
+) -> CreationFailure:
     """Judge a failed CreateMachine or GetMachineStatus. ``error`` None: only its text is known."""
     code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, last_operation.creation_failed(text, code), limits, now)
+    failed = _failed(machine, last_operation.creation_failed(text, code), settings, now)
     pace = pace_of(error)
-    return Failure(_with_known_state(failed, error, keep=pace is not Pace.LASTING), pace, code)
+    return CreationFailure(
+        _with_known_state(failed, error, keep=pace is not Pace.LASTING), pace, code
+    )
 
 
 def on_initialization_error(
-    machine: Machine, error: DriverError | None, text: str, limits: Limits, now: datetime
-) -> Failure:
+    machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
+) -> CreationFailure:
     code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, last_operation.initialization_failed(text, code), limits, now)
+    failed = _failed(machine, last_operation.initialization_failed(text, code), settings, now)
     pace = Pace.LASTING if error is None else Pace.TRANSIENT
-    return Failure(_with_known_state(failed, error, keep=True), pace, code)
+    return CreationFailure(_with_known_state(failed, error, keep=True), pace, code)
 
 
-def on_blocked(machine: Machine, reason: str, limits: Limits, now: datetime) -> MachineStatus:
+def on_blocked(
+    machine: Machine, reason: str, settings: MachineSettings, now: datetime
+) -> MachineStatus:
     """Say what must be mended before there is anything to ask the provider for."""
-    return _failed(machine, last_operation.creation_blocked(reason), limits, now)
+    return _failed(machine, last_operation.creation_blocked(reason), settings, now)
 
 
 def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
@@ -106,8 +110,10 @@ def is_stale(node: Node | None, machine: Machine, provider_id: str) -> bool:
     return True
 
 
-def _failed(machine: Machine, done: LastOperation, limits: Limits, now: datetime) -> MachineStatus:
-    late = is_late(machine, limits, now)
+def _failed(
+    machine: Machine, done: LastOperation, settings: MachineSettings, now: datetime
+) -> MachineStatus:
+    late = is_late(machine, settings, now)
     phase = MachinePhase.FAILED if late else MachinePhase.CRASH_LOOP_BACK_OFF
     changed = status.with_operation(machine.status, done, now)
     return changed if machine.phase == phase else status.with_phase(changed, phase, now)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import quote_plus
 
 from mcm.api.machine import Machine
-from mcm.controllers.machine.creation.bootstrap_token import Token, ensure_token
-from mcm.controllers.machine.ports import Ports
+from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens, Token
 
 USER_DATA = "userData"
 TOKEN_PLACEHOLDER = "<<BOOTSTRAP_TOKEN>>"
@@ -15,12 +14,15 @@ NAME_PLACEHOLDER = "<<MACHINE_NAME>>"
 
 
 async def user_data_for(
-    ports: Ports, machine: Machine, data: Mapping[str, bytes]
+    machine: Machine, data: Mapping[str, bytes], tokens: BootstrapTokens | None
 ) -> Mapping[str, bytes]:
-    """Fill in the user data, with a fresh token if it has a place for one."""
+    """Fill in the user data, with a valid token if it has a place for one.
+
+    ``tokens`` is None where there is no cluster to join.
+    """
     token = None
-    if ports.target is not None and needs_token(data):
-        token = await ensure_token(ports, ports.target, machine)
+    if tokens is not None and needs_token(data):
+        token = await tokens.ensure(machine)
     return filled(data, machine_name=machine.metadata.name, token=token)
 
 

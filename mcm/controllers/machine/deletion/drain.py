@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from random import Random
 from typing import final
 
 from mcm.api.core import NODES, Node, Pod
@@ -15,9 +16,12 @@ from mcm.client.requests import PatchType
 from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.deletion.record import DeletionRecord
+from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.health.conditions import is_healthy
-from mcm.controllers.machine.ports import Drain, Ports, Target
-from mcm.controllers.machine.writes import write_failure, write_status
+from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
 from mcm.drain import (
     Attempt,
@@ -43,17 +47,41 @@ _PATIENCE = 3
 _NAMED = 3
 
 
-async def drain(ports: Ports, target: Target, machine: Machine) -> Machine | Outcome:
-    """Do one pass; return the machine with the next step's marker, or when to look again."""
-    if not machine.node_name:
-        skipped = status.with_operation(machine.status, last_operation.drain_skipped(), ports.now())
-        return await write_status(ports, machine, skipped)
-    work = _Pass(ports, target, machine)
-    if (again := await work.mark_node()) is not None:
-        return again
-    if work.mode.forced:
-        return await work.force()
-    return await work.evict()
+@final
+class NodeDrain:
+    """The step DRAIN. ``drains`` holds what is remembered of drains under way, by machine UID."""
+
+    def __init__(
+        self,
+        control: ControlCluster,
+        target: TargetCluster | None,
+        record: DeletionRecord,
+        *,
+        drains: MutableMapping[str, Drain],
+        random: Random,
+        metrics: MachineMetrics,
+    ) -> None:
+        self.control = control
+        self.record = record
+        self.drains = drains
+        self.random = random
+        self.metrics = metrics
+        self._target = target
+
+    async def drain(self, machine: Machine) -> StepResult:
+        """Do one pass; return the machine with the next step's marker, or when to look again."""
+        if self._target is None:
+            return await self.record.proceed(machine, last_operation.no_target_cluster())
+        if not machine.node_name:
+            skipped = last_operation.drain_skipped()
+            wanted = status.with_operation(machine.status, skipped, self.control.now())
+            return await self.control.write_status(machine, wanted)
+        work = _Pass(self, self._target, machine)
+        if (again := await work.mark_node()) is not None:
+            return again
+        if work.mode.forced:
+            return await work.force()
+        return await work.evict()
 
 
 @final
@@ -71,20 +99,21 @@ class _Trouble:
 class _Pass:
     """One pass over one node. Everything it looks at is of the moment it began."""
 
-    def __init__(self, ports: Ports, target: Target, machine: Machine) -> None:
-        self._ports = ports
+    def __init__(self, drain: NodeDrain, target: TargetCluster, machine: Machine) -> None:
+        self._drain = drain
+        self._control = drain.control
         self._target = target
         self._machine = machine
-        self._limits = ports.limits(machine)
+        self._settings = drain.control.settings_of(machine)
         self._node = target.nodes.get(machine.node_name)
-        self.mode = self._mode(ports.now())
+        self.mode = self._mode(drain.control.now())
 
     def _mode(self, now: datetime) -> Mode:
         machine, node = self._machine, self._node
         return mode_of(
             node.status.conditions if node is not None else machine.status.conditions,
             force_label=machine.metadata.labels.get(LABEL_FORCE_DELETION, ""),
-            deadline=(machine.metadata.deletion_timestamp or now) + self._limits.drain,
+            deadline=(machine.metadata.deletion_timestamp or now) + self._settings.drain_timeout,
             now=now,
         )
 
@@ -94,8 +123,7 @@ class _Pass:
         """Say on the Node that it goes, and keep new pods away. None: go on."""
         if self._node is None:
             return None
-        ports, uid = self._ports, self._machine.metadata.uid
-        wait = ports.backoff.wait(uid, ports.clock.monotonic(), circumstances="drain")
+        wait = self._drain.record.wait_for(self._machine, "drain")
         if wait and not self.mode.forced:
             return Outcome(after=wait, reason="the node could not be marked")
         try:
@@ -116,8 +144,8 @@ class _Pass:
 
     async def _say_terminating(self, node: Node) -> None:
         conditions = node.status.conditions
-        healthy = is_healthy(conditions, self._limits.node_conditions)
-        patch = terminating_patch(node, self._ports.now(), unhealthy=not healthy)
+        healthy = is_healthy(conditions, self._settings.node_conditions)
+        patch = terminating_patch(node, self._control.now(), unhealthy=not healthy)
         if patch is None:
             return
         try:
@@ -141,33 +169,27 @@ class _Pass:
             self._node = None
 
     async def _not_marked(self, failure: LastOperation) -> Outcome:
-        ports, machine = self._ports, self._machine
-        await write_failure(
-            ports, machine, status.with_operation(machine.status, failure, ports.now())
-        )
-        wait = ports.backoff.failed(
-            machine.metadata.uid, Pace.TRANSIENT, ports.clock.monotonic(), circumstances="drain"
-        )
+        await self._drain.record.show(self._machine, failure)
+        wait = self._drain.record.failed(self._machine, Pace.TRANSIENT, "drain")
         return Outcome(after=wait, reason="the node could not be marked")
 
     # ---- by force ------------------------------------------------------------------------------
 
     async def force(self) -> Machine:
         """Delete what is there, wait for nothing, go on whatever came of it."""
-        ports, machine = self._ports, self._machine
-        attempts = Attempts(ports.random)
+        attempts = Attempts(self._drain.random)
         refusals = await self._execute(plan(self._snapshot(attempts)), attempts)
         if refusals:
             done = last_operation.drain_failed_but_forced(_listed([str(r) for r in refusals]))
         else:
             done = last_operation.force_drained()
         note = f"Pods are deleted by force: {self.mode.force.value}"
-        ports.tell(machine, EventType.WARNING, "ForceDrained", note)
+        self._control.tell(self._machine, EventType.WARNING, "ForceDrained", note)
         return await self._done(done)
 
     # ---- by eviction ---------------------------------------------------------------------------
 
-    async def evict(self) -> Machine | Outcome:
+    async def evict(self) -> StepResult:
         record = self._record()
         snapshot = self._snapshot(record.attempts)
         step = plan(snapshot)
@@ -184,9 +206,9 @@ class _Pass:
         return Outcome(after=step.look_again, reason="draining")
 
     def _record(self) -> Drain:
-        drains, uid = self._ports.memory.drains, self._machine.metadata.uid
+        drains, uid = self._drain.drains, self._machine.metadata.uid
         if uid not in drains:
-            drains[uid] = Drain(self._machine.metadata.key, Attempts(self._ports.random))
+            drains[uid] = Drain(self._machine.metadata.key, Attempts(self._drain.random))
         record = drains[uid]
         pods = pods_on(self._target.pods, self._machine.node_name)
         record.attempts.keep_only({pod.metadata.uid for pod in pods})
@@ -198,9 +220,9 @@ class _Pass:
             mode=self.mode,
             attempts=attempts.view(),
             budgets=self._budgets,
-            retries=self._limits.evict_retries,
-            now=self._ports.now(),
-            monotonic=self._ports.clock.monotonic(),
+            retries=self._settings.evict_retries,
+            now=self._control.now(),
+            monotonic=self._control.clock.monotonic(),
         )
 
     def _budgets(self, pod: Pod) -> BudgetView:
@@ -212,17 +234,13 @@ class _Pass:
             self._target.client,
             attempts,
             budgets=self._budgets,
-            monotonic=self._ports.clock.monotonic,
+            monotonic=self._control.clock.monotonic,
         )
 
     async def _done(self, done: LastOperation) -> Machine:
-        ports, machine = self._ports, self._machine
-        ports.metrics.drained(machine, ports.now())
-        ports.memory.drains.pop(machine.metadata.uid, None)
-        ports.backoff.forget(machine.metadata.uid)
-        return await write_status(
-            ports, machine, status.with_operation(machine.status, done, ports.now())
-        )
+        self._drain.metrics.drained(self._machine, self._control.now())
+        self._drain.drains.pop(self._machine.metadata.uid, None)
+        return await self._drain.record.proceed(self._machine, done)
 
     async def _show_trouble(self, record: Drain, snapshot: Snapshot) -> None:
         held = [
@@ -233,14 +251,11 @@ class _Pass:
         ]
         record.held_back_in = frozenset(pod.metadata.namespace for pod, _ in held)
         trouble = _trouble(held, stuck(snapshot))
-        ports, machine = self._ports, self._machine
         for note in (*trouble.lasting, *trouble.patient):
-            ports.tell(machine, EventType.WARNING, "DrainBlocked", note)
+            self._control.tell(self._machine, EventType.WARNING, "DrainBlocked", note)
         if trouble.lasting:
             failure = last_operation.drain_failed(_listed(trouble.lasting))
-            await write_failure(
-                ports, machine, status.with_operation(machine.status, failure, ports.now())
-            )
+            await self._drain.record.show(self._machine, failure)
 
 
 def _trouble(held: Sequence[tuple[Pod, Attempt]], stuck_pods: Sequence[Pod]) -> _Trouble:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import TypeAlias
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.controllers.machine.last_operation import Marker, marker_in
+from mcm.controllers.runtime import Outcome
+
+StepResult: TypeAlias = Machine | Outcome
+"""What a step leads to: the machine with a new marker, or when to try the same step again."""
 
 
 class DeletionStep(Enum):

@@ -1,148 +1,108 @@
-"""Look after a machine that has a Node: keep the Node as its template, and judge its health."""
+"""Checking a machine's health: what is decided is written, told and counted."""
 
 from __future__ import annotations
 
-from mcm.api.core import NODES, Node
-from mcm.api.machine import MACHINES, Machine, MachinePhase, OperationType
-from mcm.client.errors import NotFound
-from mcm.client.requests import PatchType
+from collections.abc import Callable
+from typing import final
+
+from mcm.api.core import Node
+from mcm.api.machine import Machine, MachinePhase, MachineStatus, OperationType
 from mcm.controllers.machine import status
-from mcm.controllers.machine.creation.bootstrap_token import revoke_token
-from mcm.controllers.machine.health.decision import Verdict, judge
-from mcm.controllers.machine.health.failure_permit import moving_with
-from mcm.controllers.machine.node.matching import is_managed
-from mcm.controllers.machine.node.template import capacity_patch, node_patch
-from mcm.controllers.machine.ports import Ports, Progress, Target
-from mcm.controllers.machine.writes import write_status
+from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.health.decision import HealthDecision, decide
+from mcm.controllers.machine.health.failure_permit import FailurePermits, moving_with
+from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import Outcome
 from mcm.events import EventType
 
 _ROUNDS = 4
-"""A verdict can lead to the next one (joined, then timed); more than a few in a row is a fault."""
+"""A decision can lead to the next one (joined, then timed); more than a few in a row is a fault."""
 
 
-async def tend(ports: Ports, target: Target, machine: Machine) -> Progress:
-    """Do what the machine's Node calls for. Raises Conflict if either changed meanwhile."""
-    node = target.nodes.get(machine.node_name)
-    if await _leaves_with_its_node(ports, target, machine, node):
-        return Progress(machine)
-    if node is not None and is_managed(node):
-        node = await _keep_node(ports, target, machine, node)
-    return await _keep_healthy(ports, target, machine, node)
+@final
+class HealthCheck:
+    """Judges machines that have a Node's name and a phase."""
 
+    def __init__(
+        self,
+        control: ControlCluster,
+        target: TargetCluster,
+        *,
+        permits: FailurePermits,
+        reachability: Callable[[], Reachability],
+        tokens: BootstrapTokens,
+        metrics: MachineMetrics,
+    ) -> None:
+        self._control = control
+        self._target = target
+        self._permits = permits
+        self._reachability = reachability
+        self._tokens = tokens
+        self._metrics = metrics
 
-async def _leaves_with_its_node(
-    ports: Ports, target: Target, machine: Machine, node: Node | None
-) -> bool:
-    """Delete a machine whose Node somebody deletes or deleted; tell whether that was so.
+    async def check(self, machine: Machine) -> Outcome:
+        """Do what the Node's conditions call for. Raises Conflict if the machine changed since."""
+        node = self._target.nodes.get(machine.node_name)
+        for _ in range(_ROUNDS):
+            decision = self._decide(machine, node)
+            if decision.phase is MachinePhase.FAILED:
+                # What ends in destruction is decided on what the server says now.
+                node = await self._target.live_node(machine.node_name)
+                decision = self._decide(machine, node)
+            if not decision.changes_something:
+                return Outcome(after=decision.after, reason="health timeout")
+            machine = await self._apply(machine, decision)
+        raise AssertionError(f"the health of {machine.metadata.key} does not settle")
 
-    An absent Node alone says nothing: it may not have joined yet, or we may not see well. Only a
-    deletion that was witnessed counts, and only if the server still says so.
-    """
-    if node is not None:
-        ports.memory.departed.discard(machine.metadata.uid)
-        if node.metadata.deletion_timestamp is None or not is_managed(node):
-            return False
-    elif machine.metadata.uid not in ports.memory.departed:
-        return False
-    if not ports.reachability().reachable or not await _is_leaving(target, machine.node_name):
-        return False
-    note = f"Node {machine.node_name} was deleted, so its machine goes too"
-    ports.tell(machine, EventType.WARNING, "NodeDeleted", note)
-    meta = machine.metadata
-    try:
-        await ports.control.delete(MACHINES, meta.name, namespace=meta.namespace, uid=meta.uid)
-    except NotFound:
-        return True
-    return True
-
-
-async def _is_leaving(target: Target, node_name: str) -> bool:
-    node = await _live(target, node_name)
-    return node is None or node.metadata.deletion_timestamp is not None
-
-
-async def _live(target: Target, node_name: str) -> Node | None:
-    """Read the Node from the server, into the store: before anything is destroyed, be sure."""
-    try:
-        node = await target.client.get(NODES, node_name)
-    except NotFound:
-        return None
-    target.nodes.observe(node)
-    return node
-
-
-async def _keep_node(ports: Ports, target: Target, machine: Machine, node: Node) -> Node:
-    class_ = ports.class_of(machine)
-    capacity = capacity_patch(node, class_)
-    if capacity is not None:
-        node = await target.writer.patch(NODES, node.metadata.name, capacity, subresource="status")
-    patch = node_patch(node, machine, class_)
-    if patch is not None:
-        node = await target.writer.patch(
-            NODES, node.metadata.name, patch, patch_type=PatchType.STRATEGIC
+    def _decide(self, machine: Machine, node: Node | None) -> HealthDecision:
+        machines = self._control.machines
+        return decide(
+            machine,
+            node,
+            self._control.settings_of(machine),
+            self._control.now(),
+            may_fail=lambda: self._permits.may_fail(machine, moving_with(machines, machine)),
+            servers=self._reachability(),
         )
-    return node
 
+    async def _apply(self, machine: Machine, decision: HealthDecision) -> Machine:
+        wanted = self._wanted(machine, decision)
+        if decision.gives_up:
+            with self._permits.writing(machine):
+                written = await self._control.write_status(machine, wanted)
+        else:
+            written = await self._control.write_status(machine, wanted)
+        await self._tell(machine, written, decision)
+        return written
 
-async def _keep_healthy(
-    ports: Ports, target: Target, machine: Machine, node: Node | None
-) -> Progress:
-    for _ in range(_ROUNDS):
-        verdict = _judge(ports, machine, node)
-        if verdict.phase is MachinePhase.FAILED:
-            # What ends in destruction is decided on what the server says now.
-            node = await _live(target, machine.node_name)
-            verdict = _judge(ports, machine, node)
-        if not verdict.changes_something:
-            return Progress(machine, Outcome(after=verdict.after, reason="health limit"))
-        machine = await _apply(ports, machine, node, verdict)
-    raise AssertionError(f"the health of {machine.metadata.key} does not settle")
+    def _wanted(self, machine: Machine, decision: HealthDecision) -> MachineStatus:
+        now, wanted = self._control.now(), machine.status
+        if decision.conditions is not None:
+            wanted = status.with_conditions(wanted, decision.conditions)
+        if decision.operation is not None:
+            wanted = status.with_operation(wanted, decision.operation, now)
+        if decision.phase is not None:
+            wanted = status.with_phase(wanted, decision.phase, now)
+        return wanted
 
-
-def _judge(ports: Ports, machine: Machine, node: Node | None) -> Verdict:
-    return judge(
-        machine,
-        node,
-        ports.limits(machine),
-        ports.now(),
-        may_fail=lambda: ports.permits.may_fail(machine, moving_with(ports.machines, machine)),
-        servers=ports.reachability(),
-    )
-
-
-async def _apply(ports: Ports, machine: Machine, node: Node | None, verdict: Verdict) -> Machine:
-    now, wanted = ports.now(), machine.status
-    if verdict.conditions is not None:
-        wanted = status.with_conditions(wanted, verdict.conditions)
-    if verdict.operation is not None:
-        wanted = status.with_operation(wanted, verdict.operation, now)
-    if verdict.phase is not None:
-        wanted = status.with_phase(wanted, verdict.phase, now)
-    if verdict.gives_up:
-        with ports.permits.writing(machine):
-            written = await write_status(ports, machine, wanted)
-    else:
-        written = await write_status(ports, machine, wanted)
-    await _tell(ports, machine, written, verdict)
-    return written
-
-
-async def _tell(ports: Ports, before: Machine, machine: Machine, verdict: Verdict) -> None:
-    """Let people and dashboards know, and take away what a machine needed only to get here."""
-    if verdict.phase is None or verdict.operation is None:
-        return
-    note, class_ = verdict.operation.description, ports.class_of(machine)
-    match verdict.phase:
-        case MachinePhase.RUNNING if verdict.operation.type == OperationType.CREATE:
-            ports.tell(machine, EventType.NORMAL, "Joined", note)
-            ports.metrics.joined(machine, class_, ports.now())
-            await revoke_token(ports, machine)
-        case MachinePhase.RUNNING:
-            ports.tell(machine, EventType.NORMAL, "Rejoined", note)
-        case MachinePhase.UNKNOWN:
-            ports.tell(machine, EventType.WARNING, "Unhealthy", note)
-        case MachinePhase.FAILED:
-            ports.tell(machine, EventType.WARNING, "Failed", note)
-            if before.phase == MachinePhase.PENDING:
-                ports.metrics.failed_to_join(machine, class_)
+    async def _tell(self, before: Machine, machine: Machine, decision: HealthDecision) -> None:
+        """Let people and dashboards know, and take away what a machine needed only to get here."""
+        if decision.phase is None or decision.operation is None:
+            return
+        control, note = self._control, decision.operation.description
+        class_ = control.class_of(machine)
+        match decision.phase:
+            case MachinePhase.RUNNING if decision.operation.type == OperationType.CREATE:
+                control.tell(machine, EventType.NORMAL, "Joined", note)
+                self._metrics.joined(machine, class_, control.now())
+                await self._tokens.revoke(machine)
+            case MachinePhase.RUNNING:
+                control.tell(machine, EventType.NORMAL, "Rejoined", note)
+            case MachinePhase.UNKNOWN:
+                control.tell(machine, EventType.WARNING, "Unhealthy", note)
+            case MachinePhase.FAILED:
+                control.tell(machine, EventType.WARNING, "Failed", note)
+                if before.phase == MachinePhase.PENDING:
+                    self._metrics.failed_to_join(machine, class_)

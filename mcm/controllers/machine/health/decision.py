@@ -33,7 +33,7 @@ from mcm.controllers.machine.health.conditions import (
     is_healthy,
     is_trouble,
 )
-from mcm.controllers.machine.settings import Limits
+from mcm.controllers.machine.settings import MachineSettings
 from mcm.controllers.reachability import Reachability
 
 _IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED)
@@ -41,7 +41,7 @@ _IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED
 
 @final
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthDecision:
     """What to write, if anything. ``after``: seconds until a limit is reached; None: no limit."""
 
     phase: MachinePhase | None = None
@@ -56,47 +56,49 @@ class Verdict:
         return self.phase is not None or self.conditions is not None
 
 
-def judge(
+def decide(
     machine: Machine,
     node: Node | None,
-    limits: Limits,
+    settings: MachineSettings,
     now: datetime,
     *,
     may_fail: Callable[[], bool],
     servers: Reachability,
-) -> Verdict:
-    """Judge a machine that has a Node's name and a phase.
+) -> HealthDecision:
+    """Decide about a machine that has a Node's name and a phase.
 
     ``may_fail`` is asked only if the machine would be given up (:mod:`.failure_permit`).
     """
-    change = _node_missing(machine) if node is None else _from_node(machine, node, limits, now)
+    change = _node_missing(machine) if node is None else _from_node(machine, node, settings, now)
     if change is not None:
         return change
-    return _against_the_clock(machine, node, limits, now, may_fail=may_fail, servers=servers)
+    return _against_the_clock(machine, node, settings, now, may_fail=may_fail, servers=servers)
 
 
-def _node_missing(machine: Machine) -> Verdict | None:
+def _node_missing(machine: Machine) -> HealthDecision | None:
     if machine.phase != MachinePhase.RUNNING or not machine.status.conditions:
         return None
-    return Verdict(
+    return HealthDecision(
         phase=MachinePhase.UNKNOWN, operation=last_operation.node_missing(machine.metadata.name)
     )
 
 
-def _from_node(machine: Machine, node: Node, limits: Limits, now: datetime) -> Verdict | None:
+def _from_node(
+    machine: Machine, node: Node, settings: MachineSettings, now: datetime
+) -> HealthDecision | None:
     conditions = node.status.conditions
     differ = conditions_differ(machine.status.conditions, conditions)
-    healthy = is_healthy(conditions, limits.node_conditions)
+    healthy = is_healthy(conditions, settings.node_conditions)
     phase = _phase_for(machine, node, healthy=healthy)
     if phase is MachinePhase.RUNNING:
         done = _joined(machine, now)
     elif phase is MachinePhase.UNKNOWN:
         done = last_operation.unhealthy(machine.metadata.name, describe(conditions))
-    elif not differ or _is_unsettled(machine, conditions, limits):
+    elif not differ or _is_unsettled(machine, conditions, settings):
         return None
     else:
-        return Verdict(conditions=conditions)
-    return Verdict(phase=phase, operation=done, conditions=conditions if differ else None)
+        return HealthDecision(conditions=conditions)
+    return HealthDecision(phase=phase, operation=done, conditions=conditions if differ else None)
 
 
 def _phase_for(machine: Machine, node: Node, *, healthy: bool) -> MachinePhase | None:
@@ -118,12 +120,16 @@ def _awaits_critical_components(node: Node) -> bool:
     )
 
 
-def _is_unsettled(machine: Machine, conditions: Sequence[NodeCondition], limits: Limits) -> bool:
+def _is_unsettled(
+    machine: Machine, conditions: Sequence[NodeCondition], settings: MachineSettings
+) -> bool:
     """While a machine joins, only what is wrong beyond "not ready yet" is worth a write."""
     if machine.phase != MachinePhase.PENDING:
         return False
     return not any(
-        is_trouble(c, limits.node_conditions) for c in conditions if c.type != CONDITION_NODE_READY
+        is_trouble(c, settings.node_conditions)
+        for c in conditions
+        if c.type != CONDITION_NODE_READY
     )
 
 
@@ -139,55 +145,57 @@ def _joined(machine: Machine, now: datetime) -> LastOperation:
 def _against_the_clock(
     machine: Machine,
     node: Node | None,
-    limits: Limits,
+    settings: MachineSettings,
     now: datetime,
     *,
     may_fail: Callable[[], bool],
     servers: Reachability,
-) -> Verdict:
-    limit = _limit_of(machine, limits, now)
+) -> HealthDecision:
+    limit = _limit_of(machine, settings, now)
     if limit is None:
-        return Verdict()
+        return HealthDecision()
     start, span = limit
     if servers.restored_at is not None:
         start = max(start, servers.restored_at)
     left = (start + span - now).total_seconds()
     if left > 0:
-        return Verdict(after=left)
+        return HealthDecision(after=left)
     if not servers.reachable:
-        return Verdict()
+        return HealthDecision()
     return _given_up(machine, node, span, may_fail=may_fail)
 
 
-def _limit_of(machine: Machine, limits: Limits, now: datetime) -> tuple[datetime, timedelta] | None:
+def _limit_of(
+    machine: Machine, settings: MachineSettings, now: datetime
+) -> tuple[datetime, timedelta] | None:
     """Return when the clock of this phase started, and how long it may run."""
     if machine.phase == MachinePhase.PENDING:
-        return machine.metadata.creation_timestamp or now, limits.creation
+        return machine.metadata.creation_timestamp or now, settings.creation_timeout
     if machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED):
-        if limits.health is None:
+        if settings.health_timeout is None:
             return None
-        return machine.status.current_status.last_update_time or now, limits.health
+        return machine.status.current_status.last_update_time or now, settings.health_timeout
     return None
 
 
 def _given_up(
     machine: Machine, node: Node | None, span: timedelta, *, may_fail: Callable[[], bool]
-) -> Verdict:
+) -> HealthDecision:
     name, kind = machine.metadata.name, machine.status.last_operation.type
     conditions = node.status.conditions if node else machine.status.conditions
     differ = conditions_differ(machine.status.conditions, conditions)
     if machine.phase == MachinePhase.PENDING:
-        return Verdict(
+        return HealthDecision(
             phase=MachinePhase.FAILED,
             operation=last_operation.join_timed_out(name, format_duration(span), kind=kind),
             conditions=conditions if differ else None,
         )
     if not may_fail():
-        return Verdict()
+        return HealthDecision()
     done = last_operation.health_timed_out(
         name, format_duration(span), describe(conditions), kind=kind
     )
-    return Verdict(
+    return HealthDecision(
         phase=MachinePhase.FAILED,
         operation=done,
         conditions=conditions if differ else None,

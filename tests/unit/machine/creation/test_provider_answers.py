@@ -10,7 +10,7 @@ from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.provider_answers import Existence, existence, is_stale
 from mcm.driver import Code, DriverError
-from tests.unit.machine.objects import LIMITS, after, machine, node
+from tests.unit.machine.objects import SETTINGS, after, machine, node
 
 EARLY, LATE = after(minutes=1), after(minutes=21)
 
@@ -56,7 +56,7 @@ def test_a_creation_error_shows_its_code_and_decides_the_retry(
 ) -> None:
     error = DriverError(code, "why") if code is not None else None
     failure = provider_answers.on_creation_error(
-        machine(known_state="half way"), error, "TEXT", LIMITS, EARLY
+        machine(known_state="half way"), error, "TEXT", SETTINGS, EARLY
     )
     done = failure.status.last_operation
     assert failure.pace is pace
@@ -78,28 +78,28 @@ def test_an_error_within_the_creation_timeout_is_a_crash_loop_and_later_a_failur
     now: datetime, phase: MachinePhase
 ) -> None:
     error = DriverError(Code.INTERNAL, "")
-    failure = provider_answers.on_creation_error(machine(), error, "", LIMITS, now)
+    failure = provider_answers.on_creation_error(machine(), error, "", SETTINGS, now)
     assert failure.status.current_status.phase == phase
-    assert provider_answers.on_blocked(machine(), "r", LIMITS, now).current_status.phase == phase
-    again = provider_answers.on_initialization_error(machine(), error, "", LIMITS, now)
+    assert provider_answers.on_blocked(machine(), "r", SETTINGS, now).current_status.phase == phase
+    again = provider_answers.on_initialization_error(machine(), error, "", SETTINGS, now)
     assert again.status.current_status.phase == phase
 
 
 def test_what_the_provider_wants_remembered_is_remembered() -> None:
     error = DriverError(Code.INTERNAL, "", last_known_state="disk made")
-    failure = provider_answers.on_creation_error(machine(), error, "", LIMITS, EARLY)
+    failure = provider_answers.on_creation_error(machine(), error, "", SETTINGS, EARLY)
     assert failure.status.last_known_state == "disk made"
 
 
 def test_an_error_keeps_the_end_of_a_preservation() -> None:
     kept = machine(preserved=LATE)
-    failure = provider_answers.on_creation_error(kept, None, "", LIMITS, EARLY)
+    failure = provider_answers.on_creation_error(kept, None, "", SETTINGS, EARLY)
     assert failure.status.current_status.preserve_expiry_time == LATE
 
 
 def test_a_failed_initialisation_has_its_own_text() -> None:
     error = DriverError(Code.NOT_FOUND, "")
-    failure = provider_answers.on_initialization_error(machine(), error, "T", LIMITS, EARLY)
+    failure = provider_answers.on_initialization_error(machine(), error, "T", SETTINGS, EARLY)
     assert failure.status.last_operation.description == "Provider error: T. Initialize VM Instance"
     assert failure.status.last_operation.error_code == "NotFound"
     assert failure.pace is Pace.TRANSIENT

@@ -1,0 +1,52 @@
+"""What it takes to make a machine: its class, its credentials, and that all of them are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import final
+
+from mcm.api.machine import Machine, MachineClass
+from mcm.api.names import KIND_MACHINE_CLASS, MACHINE_FINALIZER
+from mcm.api.validation import describe, validate_machine, validate_machine_class
+from mcm.controllers.machine.ports import ControlCluster, class_key
+from mcm.controllers.provider import Credentials
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CreationOrder:
+    """A machine to make, with all that its provider must be given."""
+
+    machine: Machine
+    class_: MachineClass
+    credentials: Credentials
+
+    @property
+    def circumstances(self) -> Hashable:
+        """What a failure depends on: when any of it changes, trying again makes sense at once."""
+        return (
+            self.machine.metadata.generation,
+            self.class_.metadata.resource_version,
+            self.credentials.versions,
+        )
+
+
+def order_for(control: ControlCluster, machine: Machine) -> CreationOrder | str:
+    """Gather what is needed; a text says what is missing or wrong, and what to do about it."""
+    if errors := validate_machine(machine):
+        return f"the machine is invalid: {describe(errors)}"
+    key = class_key(machine)
+    if machine.spec.class_.kind != KIND_MACHINE_CLASS:
+        return f"the machine is invalid: spec.class.kind must be {KIND_MACHINE_CLASS}"
+    class_ = control.class_of(machine)
+    if class_ is None:
+        return f"machine class {key} not found: create it, or correct spec.class.name"
+    if class_.metadata.deletion_timestamp and MACHINE_FINALIZER not in class_.metadata.finalizers:
+        return f"machine class {key} is being deleted: create another one"
+    if errors := validate_machine_class(class_):
+        return f"machine class {key} is invalid: {describe(errors)}"
+    credentials = control.credentials(class_)
+    if credentials.problems:
+        return "; ".join(credentials.problems)
+    return CreationOrder(machine, class_, credentials)

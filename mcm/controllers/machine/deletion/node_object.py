@@ -1,0 +1,70 @@
+"""Deleting the Node object of a machine whose VM is gone."""
+
+from __future__ import annotations
+
+from typing import final
+
+from mcm.api.core import NODES, Node
+from mcm.api.machine import LastOperation, Machine
+from mcm.client.errors import Conflict, KubeError, NotFound
+from mcm.client.requests import PatchType
+from mcm.controllers.machine import last_operation
+from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.deletion.record import DeletionRecord
+from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.node.template import release_patch
+from mcm.controllers.machine.ports import TargetCluster
+from mcm.controllers.runtime import Outcome
+
+
+@final
+class NodeObjectDeletion:
+    """The step DELETE_NODE."""
+
+    def __init__(self, target: TargetCluster | None, record: DeletionRecord) -> None:
+        self._target = target
+        self._record = record
+
+    async def delete(self, machine: Machine) -> StepResult:
+        """Delete the Node object, once our own finalizer on it is gone. Others' may hold it."""
+        target, name = self._target, machine.node_name
+        if target is None or not name:
+            nameless = last_operation.no_node_label(machine.metadata.name)
+            return await self._record.proceed(machine, nameless)
+        # The server is asked for a Node the mirror does not show: it may have joined a moment ago,
+        # and once the machine is gone nobody would look for it any more.
+        node = target.nodes.get(name) or await target.live_node(name)
+        if node is None:
+            return await self._record.proceed(machine, last_operation.no_node_object(name))
+        if wait := self._record.wait_for(machine, "node"):
+            return Outcome(after=wait, reason="the node object could not be deleted")
+        return await self._delete(target, machine, node)
+
+    async def _delete(self, target: TargetCluster, machine: Machine, node: Node) -> StepResult:
+        name, failed = node.metadata.name, last_operation.node_finalizer_failed
+        try:
+            node = await _release(target, node)
+            failed = last_operation.node_deletion_failed
+            await target.writer.delete(NODES, name, uid=node.metadata.uid)
+        except NotFound:
+            return await self._record.proceed(machine, last_operation.no_node_object(name))
+        except Conflict:
+            raise
+        except KubeError as error:
+            return await self._stays(machine, failed(name, str(error)))
+        return await self._record.proceed(machine, last_operation.node_deleted(name))
+
+    async def _stays(self, machine: Machine, failure: LastOperation) -> Outcome:
+        await self._record.show(machine, failure)
+        wait = self._record.failed(machine, Pace.TRANSIENT, "node")
+        return Outcome(after=wait, reason="the node object could not be deleted")
+
+
+async def _release(target: TargetCluster, node: Node) -> Node:
+    """Take our finalizer off the Node, if it bears it."""
+    patch = release_patch(node)
+    if patch is None:
+        return node
+    return await target.writer.patch(
+        NODES, node.metadata.name, patch, patch_type=PatchType.STRATEGIC
+    )

@@ -1,0 +1,58 @@
+"""Deleting a machine because its Node object is, or was, deleted by somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSet
+from typing import final
+
+from mcm.api.machine import Machine
+from mcm.client.errors import NotFound
+from mcm.controllers.machine.node.matching import is_managed
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.reachability import Reachability
+from mcm.controllers.runtime import DONE, Outcome
+from mcm.events import EventType
+
+
+@final
+class DeletionWithNode:
+    """``lost_node`` holds the UIDs of machines whose Node object was seen to be deleted."""
+
+    def __init__(
+        self,
+        control: ControlCluster,
+        target: TargetCluster,
+        *,
+        lost_node: MutableSet[str],
+        reachability: Callable[[], Reachability],
+    ) -> None:
+        self._control = control
+        self._target = target
+        self._lost_node = lost_node
+        self._reachability = reachability
+
+    async def follow(self, machine: Machine) -> Outcome:
+        """Delete the machine if its Node goes; what then is to be done, the store tells.
+
+        An absent Node alone says nothing: it may not have joined yet, or the mirror may be behind.
+        Only a deletion that was witnessed counts, and only if the server still says so.
+        """
+        if not self._is_told(machine) or not self._reachability().reachable:
+            return DONE
+        node = await self._target.live_node(machine.node_name)
+        if node is not None and node.metadata.deletion_timestamp is None:
+            return DONE
+        note = f"Node {machine.node_name} was deleted, so its machine goes too"
+        self._control.tell(machine, EventType.WARNING, "NodeDeleted", note)
+        try:
+            await self._control.delete(machine)
+        except NotFound:
+            return DONE
+        return DONE
+
+    def _is_told(self, machine: Machine) -> bool:
+        node = self._target.nodes.get(machine.node_name)
+        if node is None:
+            return machine.metadata.uid in self._lost_node
+        self._lost_node.discard(machine.metadata.uid)
+        return node.metadata.deletion_timestamp is not None and is_managed(node)

@@ -1,0 +1,26 @@
+"""Saying on a machine that exists that it is invalid; that is no reason to neglect it."""
+
+from __future__ import annotations
+
+from mcm.api.machine import Machine
+from mcm.api.validation import describe, validate_machine
+from mcm.controllers.machine import last_operation, status
+from mcm.controllers.machine.flow import needs_creation
+from mcm.controllers.machine.ports import ControlCluster
+from mcm.controllers.runtime import DONE, Outcome
+from mcm.events import EventType
+
+
+async def complain_if_invalid(control: ControlCluster, machine: Machine) -> Outcome:
+    """Write what is wrong into the last operation, once; the creation says it itself."""
+    errors = validate_machine(machine)
+    if not errors or needs_creation(machine):
+        return DONE
+    last = machine.status.last_operation
+    done = last_operation.invalid(describe(errors), kind=last.type)
+    if last.description == done.description:
+        return DONE
+    control.tell(machine, EventType.WARNING, "Invalid", done.description)
+    wanted = status.with_operation(machine.status, done, control.now())
+    await control.write_status(machine, wanted)
+    return DONE

@@ -1,0 +1,44 @@
+"""What is remembered of machines between passes; a restart loses it, and with it only speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+from mcm.controllers.machine.backoff import MachineBackoff
+from mcm.controllers.machine.creation.bootstrap_token import Token
+from mcm.controllers.machine.health.failure_permit import FailurePermits
+from mcm.controllers.provider import Places
+from mcm.drain import Attempts
+
+
+@final
+@dataclass(slots=True)
+class Drain:
+    """What is remembered of one drain under way."""
+
+    machine_key: str
+    attempts: Attempts
+    held_back_in: frozenset[str] = frozenset()
+    """Namespaces with pods that a budget holds back: a change there wakes this drain."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All of it, to be forgotten together. Tokens, drains and lost Nodes go by machine UID."""
+
+    backoff: MachineBackoff
+    places: Places
+    permits: FailurePermits
+    tokens: dict[str, Token] = field(default_factory=dict)
+    drains: dict[str, Drain] = field(default_factory=dict)
+    lost_node: set[str] = field(default_factory=set)
+    """Machines whose Node object was deleted under them."""
+
+    def forget(self, uid: str) -> None:
+        """The machine is gone."""
+        self.backoff.forget(uid)
+        self.tokens.pop(uid, None)
+        self.drains.pop(uid, None)
+        self.lost_node.discard(uid)
