@@ -5,7 +5,6 @@ The template is copied as it was sent: what we have no type for reaches the mach
 
 from __future__ import annotations
 
-import random
 from typing import Final
 
 from mcm.api.codec import to_json_object
@@ -14,7 +13,8 @@ from mcm.api.machine import MACHINE_SETS, MachineSet
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.api.templates import annotations_of, labels_of
-from mcm.controllers.ownership import controller_reference
+from mcm.controllers.owning.child_control import name_prefix
+from mcm.controllers.owning.claims import controller_reference
 
 # What names one object cannot come from a template for many.
 _OF_ONE_OBJECT: Final = frozenset(
@@ -32,23 +32,6 @@ _OF_ONE_OBJECT: Final = frozenset(
         "uid",
     }
 )
-# The API server's own rules for generated names.
-_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH: Final = 5
-_LONGEST_NAME: Final = 63
-
-
-def generated_name(machine_set: MachineSet, randomness: random.Random) -> str:
-    """Return a new name as the API server would generate it from :func:`name_prefix`.
-
-    It is chosen here, so that a creation whose answer got lost can be asked for again by name.
-    """
-    suffix = "".join(randomness.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
-    return name_prefix(machine_set)[: _LONGEST_NAME - _SUFFIX_LENGTH] + suffix
-
-
-def name_prefix(machine_set: MachineSet) -> str:
-    return f"{machine_set.metadata.name}-"
 
 
 def new_machine(machine_set: MachineSet, name: str) -> JSONObject:

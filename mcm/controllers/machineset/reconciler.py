@@ -12,30 +12,29 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, final
 
 from mcm.api.core import Node
-from mcm.api.machine import MACHINE_SETS, Machine, MachineSet, MachineSetStatus
-from mcm.api.meta import JSONObject
+from mcm.api.machine import MACHINE_SETS, Machine, MachineSet
 from mcm.api.names import MACHINE_FINALIZER, REASON_FAILED_CREATE, REASON_FAILED_DELETE
 from mcm.api.templates import labels_of
 from mcm.api.validation import FieldError, describe, validate_machine_set
-from mcm.client.errors import KubeError, NotFound
+from mcm.client.errors import KubeError
+from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.fanout import raise_together
-from mcm.controllers.finalizers import with_finalizer, without_finalizer
-from mcm.controllers.machineset.machine_actions import MachineActions
+from mcm.controllers.machineset.machine_template import new_machine
+from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.preservation import protected_until
 from mcm.controllers.machineset.scaling import ScalingPlan, plan
 from mcm.controllers.machineset.status import (
     REASON_INVALID_SPEC,
     ReplicaFailure,
     rejected_status,
-    status_change,
     status_of,
 )
-from mcm.controllers.preconditions import for_this_version
+from mcm.controllers.machineset.template_sync import sync_templates
+from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
 from mcm.controllers.replicas.membership import is_failed
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.store import Store
-from mcm.informers.writer import Writer
 
 if TYPE_CHECKING:
     from mcm.events import EventSink
@@ -43,15 +42,12 @@ if TYPE_CHECKING:
 _CONFIRM_AFTER: Final = 2.0
 """Seconds until a creation whose answer got lost is looked at again, should no event come."""
 
-_ORPHAN_CHILDREN: Final = "orphan"
-"""The garbage collector's finalizer: whoever deleted the owner asked to keep what it owns."""
-
 Errors = Sequence[KubeError]
 
 
 @final
 class MachineSetReconciler:
-    """Stateless but for the creations whose answers got lost (:mod:`.unconfirmed`)."""
+    """Stateless but for the creations whose answers got lost (:mod:`mcm.controllers.owning`)."""
 
     def __init__(
         self,
@@ -59,7 +55,8 @@ class MachineSetReconciler:
         sets: Store[MachineSet],
         machines: Store[Machine],
         nodes: Store[Node] | None,
-        writer: Writer,
+        reader: ObjectReader,
+        writer: ObjectWriter,
         events: EventSink,
         clock: Clock,
         randomness: random.Random,
@@ -71,7 +68,11 @@ class MachineSetReconciler:
         self._events = events
         self._clock = clock
         self._preserve_timeout = preserve_timeout
-        self._machines = MachineActions(machines, writer, events, randomness=randomness)
+        self._set_writer = OwnerWriter(MACHINE_SETS, writer)
+        self._claimer = Claimer(OWNERSHIP, machines, reader=reader, writer=writer)
+        self._machines = ChildControl(
+            OWNERSHIP, machines, writer, events, body=new_machine, randomness=randomness
+        )
 
     async def reconcile(self, key: str) -> Outcome:
         """Bring the set ``key`` one step closer to its spec. Raises what the client raises."""
@@ -84,17 +85,13 @@ class MachineSetReconciler:
         problems = validate(machine_set)
         if problems:
             return await self._reject(machine_set, problems)
-        change = with_finalizer(machine_set.metadata, MACHINE_FINALIZER)
-        if change is not None:
-            machine_set = await self._patch(machine_set, change)
+        machine_set = await self._set_writer.keep_finalizer(machine_set, MACHINE_FINALIZER)
         return await self._manage(machine_set)
 
     async def _manage(self, machine_set: MachineSet) -> Outcome:
-        errors = [*await self._machines.claim(machine_set)]
-        errors += await self._machines.sync_templates(
-            machine_set, self._machines.owned(machine_set)
-        )
-        owned, now = self._machines.owned(machine_set), self._clock.now()
+        errors = [*await self._claimer.claim(machine_set)]
+        errors += await sync_templates(self._writer, machine_set, self._claimer.owned(machine_set))
+        owned, now = self._claimer.owned(machine_set), self._clock.now()
         decided = plan(machine_set, owned, now, protected_until=self._protected(owned))
         failures, failure = await self._carry_out(machine_set, decided)
         await self._report(machine_set, failure)
@@ -140,54 +137,32 @@ class MachineSetReconciler:
     async def _retire(self, machine_set: MachineSet) -> Outcome:
         """Delete what the set owns, then let the set go; its spec need not be valid for that."""
         self._machines.forget(machine_set.metadata.key)
-        change = without_finalizer(machine_set.metadata, MACHINE_FINALIZER)
-        if change is None:
-            return DONE
-        owned = self._machines.owned(machine_set)
-        if not owned or _ORPHAN_CHILDREN in machine_set.metadata.finalizers:
-            await self._patch(machine_set, change)
-            return DONE
-        errors = await self._machines.delete(machine_set, owned)
-        failure = ReplicaFailure(REASON_FAILED_DELETE, str(errors[0])) if errors else None
-        await self._report(machine_set, failure)
-        raise_together(f"machine set {machine_set.metadata.key}", errors)
+        owned = self._claimer.owned(machine_set)
+        match ending_of(machine_set.metadata, MACHINE_FINALIZER, owned):
+            case Ending.OVER:
+                pass
+            case Ending.LET_GO:
+                await self._set_writer.let_go(machine_set, MACHINE_FINALIZER)
+            case Ending.DELETE_CHILDREN:
+                errors = await self._machines.delete(machine_set, owned)
+                failure = ReplicaFailure(REASON_FAILED_DELETE, str(errors[0])) if errors else None
+                await self._report(machine_set, failure)
+                raise_together(f"machine set {machine_set.metadata.key}", errors)
         return DONE
 
     async def _reject(self, machine_set: MachineSet, problems: Sequence[FieldError]) -> Outcome:
         complaint = describe(problems)
         wanted = rejected_status(machine_set, complaint, self._clock.now())
-        if await self._write_status(machine_set, wanted):
+        if await self._set_writer.write_status(machine_set, wanted):
             note = f"{complaint}; nothing is done for this set before that is mended"
             self._events.event(MACHINE_SETS, machine_set, "Warning", REASON_INVALID_SPEC, note)
         return DONE
 
-    # ---- writing ---------------------------------------------------------------------------------
-
     async def _report(self, machine_set: MachineSet, failure: ReplicaFailure | None) -> None:
         """Write the status that follows from what the store shows now, own deeds included."""
-        now, owned = self._clock.now(), self._machines.owned(machine_set)
-        await self._write_status(machine_set, status_of(machine_set, owned, failure, now))
-
-    async def _write_status(self, machine_set: MachineSet, wanted: MachineSetStatus) -> bool:
-        change = status_change(machine_set.status, wanted)
-        if not change:
-            return False
-        try:
-            await self._patch(machine_set, change, subresource="status")
-        except NotFound:
-            return False  # deleted meanwhile: there is nobody to report to
-        return True
-
-    async def _patch(
-        self, machine_set: MachineSet, change: JSONObject, *, subresource: str = ""
-    ) -> MachineSet:
-        meta = machine_set.metadata
-        return await self._writer.patch(
-            MACHINE_SETS,
-            meta.name,
-            for_this_version(meta, change),
-            namespace=meta.namespace,
-            subresource=subresource,
+        now, owned = self._clock.now(), self._claimer.owned(machine_set)
+        await self._set_writer.write_status(
+            machine_set, status_of(machine_set, owned, failure, now)
         )
 
 

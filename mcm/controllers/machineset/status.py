@@ -10,7 +10,6 @@ from typing import Final, final
 
 import msgspec
 
-from mcm.api.codec import to_json_object
 from mcm.api.machine import (
     LastOperation,
     Machine,
@@ -21,14 +20,12 @@ from mcm.api.machine import (
     MachineSummary,
     OperationState,
 )
-from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_PRESERVE,
     CONDITION_REPLICA_FAILURE,
     PRESERVE_AUTO,
     STATUS_TRUE,
 )
-from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of
 from mcm.api.timestamps import whole_seconds
 from mcm.controllers.replicas.deletion_order import preserved_until
@@ -87,12 +84,6 @@ def rejected_status(machine_set: MachineSet, complaint: str, now: datetime) -> M
         observed_generation=machine_set.metadata.generation,
     )
     return _stamped(old, wanted, now)
-
-
-def status_change(old: MachineSetStatus, wanted: MachineSetStatus) -> JSONObject:
-    """Return the merge patch from one status to the other; empty if they are equal."""
-    difference = merge_diff(to_json_object(old), to_json_object(wanted))
-    return {"status": explicit_zeros(difference)} if difference else {}
 
 
 def with_failure(

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
-from mcm.api.machine import Machine, MachinePhase, MachineSpec
+from mcm.api.machine import MACHINES, Machine, MachinePhase, MachineSet, MachineSpec
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
+from mcm.api.templates import machine_spec_of
+from mcm.client.errors import KubeError, NotFound
+from mcm.client.verbs import ObjectWriter
+from mcm.controllers.fanout import fan_out
 from mcm.controllers.machineset.machine_template import is_creation_timeout
-from mcm.controllers.replicas.in_place_fields import configuration_change, node_template_change
+from mcm.controllers.preconditions import for_this_object
+from mcm.controllers.replicas.in_place_fields import (
+    NODE_TEMPLATE,
+    configuration_change,
+    node_template_change,
+)
 from mcm.controllers.replicas.membership import is_terminating
+
+
+async def sync_templates(
+    writer: ObjectWriter, machine_set: MachineSet, machines: Iterable[Machine]
+) -> Sequence[KubeError]:
+    """Bring ``machines`` up to the template, one patch each at most; return the refusals."""
+    template = machine_set.spec.template
+    wanted, raw = machine_spec_of(template), template.spec.get(NODE_TEMPLATE)
+
+    async def patch(pair: tuple[Machine, JSONObject]) -> None:
+        meta, change = pair[0].metadata, pair[1]
+        try:
+            await writer.patch(
+                MACHINES, meta.name, for_this_object(meta, change), namespace=meta.namespace
+            )
+        except NotFound:
+            return  # gone: nothing is left to be patched
+
+    changes = ((m, sync_change(m, wanted, raw_node_template=raw)) for m in machines)
+    return await fan_out(patch, (pair for pair in changes if pair[1]))
 
 
 def sync_change(machine: Machine, wanted: MachineSpec, *, raw_node_template: object) -> JSONObject:

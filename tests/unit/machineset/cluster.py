@@ -64,10 +64,12 @@ class FakeApi(ObjectClient):
         self._version = version
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
-        """Answer the mutating verbs; whoever reads past the stores here is wrong."""
+        """Answer the mutating verbs, and GET for what must be certain; all else is wrong here."""
         assert call.resource is not None
-        sent: JSONObject = orjson.loads(call.body)
+        sent: JSONObject = orjson.loads(call.body) if call.body else {}
         match call.verb:
+            case "GET":
+                answer = await self._get(call.resource, call)
             case "CREATE":
                 answer = await self._create(call.resource, sent, call.namespace)
             case "PATCH":
@@ -77,6 +79,10 @@ class FakeApi(ObjectClient):
             case other:
                 raise AssertionError(f"nobody should {other} here")
         return read(Response(200, {}, orjson.dumps(answer)))
+
+    async def _get(self, resource: Resource[KubeObject], call: Call) -> JSONObject:
+        await self._clock.sleep(0)
+        return self._find(resource, call.name, call.namespace)[1]
 
     async def _create(
         self, resource: Resource[KubeObject], obj: JSONObject, namespace: str

@@ -7,7 +7,8 @@ import pytest
 
 from mcm.api.machine import MachineTemplate
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
-from mcm.controllers.machineset.machine_template import generated_name, new_machine
+from mcm.controllers.machineset.machine_template import new_machine
+from mcm.controllers.owning.child_control import generated_name
 from tests.unit.machineset.objects import LABELS, SPEC, machine_set
 
 RICH = MachineTemplate(

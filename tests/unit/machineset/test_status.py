@@ -13,9 +13,9 @@ from mcm.api.names import ANNOTATION_PRESERVE, CONDITION_FROZEN, PRESERVE_AUTO
 from mcm.controllers.machineset.status import (
     ReplicaFailure,
     rejected_status,
-    status_change,
     status_of,
 )
+from mcm.controllers.owning.owner import status_change
 from tests.unit.machineset.objects import NOW, ago, machine, machine_set
 
 BROKEN = LastOperation(description="no quota", state="Failed", type="Create")

@@ -5,7 +5,8 @@ import pytest
 
 from mcm.api.machine import LastOperation, Machine, MachineSet, MachineSetStatus
 from mcm.api.meta import LabelSelector
-from mcm.controllers.machineset.triggers import set_of_own_change, sets_of_machine_change
+from mcm.controllers.machineset.ownership import OWNERSHIP
+from mcm.controllers.owning.triggers import keys_of_own_change, owners_of_child_change
 from mcm.informers import Change, Store
 from tests.unit.machineset.objects import ago, machine, machine_set
 
@@ -27,7 +28,7 @@ STORE = sets(machine_set(), machine_set(name="other"), empty_selector())
 
 
 def keys(old: Machine | None, new: Machine | None, *, resync: bool = False) -> list[str]:
-    return list(sets_of_machine_change(Change(old, new, resync=resync), STORE))
+    return list(owners_of_child_change(OWNERSHIP, Change(old, new, resync=resync), STORE))
 
 
 def test_a_machine_that_comes_or_goes_concerns_its_owner() -> None:
@@ -80,9 +81,9 @@ def test_an_owner_of_the_same_name_but_another_uid_is_none() -> None:
 def test_a_set_is_woken_by_its_spec_and_metadata_but_not_by_its_status() -> None:
     old = machine_set()
     reported = msgspec.structs.replace(old, status=MachineSetStatus(replicas=3))
-    assert set_of_own_change(Change(old, reported)) == ()
-    assert set_of_own_change(Change(None, old)) == ("ns/set",)
-    assert set_of_own_change(Change(old, None)) == ("ns/set",)
-    assert set_of_own_change(Change(old, machine_set(5))) == ("ns/set",)
-    assert set_of_own_change(Change(old, machine_set(labels={"freeze": "True"}))) == ("ns/set",)
-    assert set_of_own_change(Change(old, old, resync=True)) == ("ns/set",)
+    assert keys_of_own_change(Change(old, reported)) == ()
+    assert keys_of_own_change(Change(None, old)) == ("ns/set",)
+    assert keys_of_own_change(Change(old, None)) == ("ns/set",)
+    assert keys_of_own_change(Change(old, machine_set(5))) == ("ns/set",)
+    assert keys_of_own_change(Change(old, machine_set(labels={"freeze": "True"}))) == ("ns/set",)
+    assert keys_of_own_change(Change(old, old, resync=True)) == ("ns/set",)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from mcm.controllers.machineset.unconfirmed import UnconfirmedMachines
+from mcm.controllers.owning.unconfirmed import UnconfirmedCreations
 
 
 def test_names_wait_in_the_order_of_asking_until_they_are_seen() -> None:
-    names = UnconfirmedMachines()
+    names = UnconfirmedCreations()
     for name in ("b", "a", "c"):
         names.add("ns/set", name)
     assert names.pending("ns/set", exists=lambda _: False) == ("b", "a", "c")
@@ -13,7 +13,7 @@ def test_names_wait_in_the_order_of_asking_until_they_are_seen() -> None:
 
 
 def test_nothing_is_remembered_of_a_set_without_names() -> None:
-    names = UnconfirmedMachines()
+    names = UnconfirmedCreations()
     names.add("ns/set", "a")
     names.add("ns/set", "b")
     names.keep_only("ns/set", {"b"})

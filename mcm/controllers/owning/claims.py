@@ -1,72 +1,28 @@
-"""Who belongs to whom: the indexes that follow owner references, and what an owner may claim.
+"""Which objects an owner keeps, adopts and releases, and the changes that do so.
 
-A MachineDeployment claims MachineSets, a MachineSet claims Machines, both by the same rules:
-children it controls and selects are kept, those it controls but no longer selects are released,
+Children it controls and selects are kept, those it controls but no longer selects are released,
 orphans that it selects are adopted. An owner or a child that is being deleted starts no new bond,
 and neither does an empty selector: it would gather every stray object of the namespace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, final
 
 from mcm.api.codec import to_json_object
 from mcm.api.meta import (
     JSONObject,
+    KubeObject,
     LabelSelector,
     ObjectMeta,
     OwnerReference,
     Resource,
     T,
+    is_controlled_by,
 )
 from mcm.api.selectors import is_empty, matches
-from mcm.informers.store import Store
-
-_BY_CONTROLLER = "controller-uid"
-_ORPHANS = "orphan-label"
-_ANY = ""
-
-
-def index_by_owner(store: Store[T]) -> None:
-    """Make ``children_of`` and ``orphans_for`` work on ``store``; may be called more than once."""
-    try:
-        store.add_index(_BY_CONTROLLER, _controller_uid)
-        store.add_index(_ORPHANS, _orphan_labels)
-    except ValueError:
-        return  # another controller that shares the store was here first
-
-
-def children_of(store: Store[T], owner_uid: str) -> Sequence[T]:
-    """Return the objects whose controller has that UID."""
-    return store.by_index(_BY_CONTROLLER, owner_uid)
-
-
-def orphans_for(store: Store[T], selector: LabelSelector | None, namespace: str) -> Sequence[T]:
-    """Return the objects of ``namespace`` without a controller which ``selector`` matches.
-
-    A selector that is absent or empty finds none.
-    """
-    if selector is None or is_empty(selector):
-        return ()
-    one_label = next((f"{k}={v}" for k, v in selector.match_labels.items()), _ANY)
-    return tuple(
-        orphan
-        for orphan in store.by_index(_ORPHANS, one_label)
-        if orphan.metadata.namespace == namespace and matches(selector, orphan.metadata.labels)
-    )
-
-
-def _controller_uid(obj: T) -> Iterable[str]:
-    ref = obj.metadata.controller_ref()
-    return () if ref is None else (ref.uid,)
-
-
-def _orphan_labels(obj: T) -> Iterable[str]:
-    if obj.metadata.controller_ref() is not None:
-        return ()
-    return (_ANY, *(f"{k}={v}" for k, v in obj.metadata.labels.items()))
 
 
 @final
@@ -86,16 +42,17 @@ def claims_of(
     children: Iterable[T],
     orphans: Iterable[T],
 ) -> Claims[T]:
-    """Sort ``children`` (as :func:`children_of` returns them) and ``orphans``.
+    """Sort ``children`` and ``orphans``; objects with another controller are nobody's here.
 
     An owner that is being deleted, or has no selector, keeps all that it controls: the garbage
     collector would take it along in any case.
     """
+    mine = tuple(c for c in children if is_controlled_by(c.metadata, owner.uid))
     if selector is None or owner.deletion_timestamp is not None:
-        return Claims(tuple(children))
+        return Claims(mine)
     kept: list[T] = []
     lost: list[T] = []
-    for child in children:
+    for child in mine:
         (kept if matches(selector, child.metadata.labels) else lost).append(child)
     return Claims(
         tuple(kept),
@@ -113,7 +70,17 @@ def _adoptable(orphan: ObjectMeta, selector: LabelSelector) -> bool:
     )
 
 
-def controller_reference(resource: Resource[T], owner: ObjectMeta) -> OwnerReference:
+def same_bonds(one: ObjectMeta, other: ObjectMeta) -> bool:
+    """Tell whether two states of an object are claimed alike: nothing that counts differs."""
+    return (
+        one.uid == other.uid
+        and one.labels == other.labels
+        and one.owner_references == other.owner_references
+        and one.deletion_timestamp == other.deletion_timestamp
+    )
+
+
+def controller_reference(resource: Resource[KubeObject], owner: ObjectMeta) -> OwnerReference:
     """Return the reference that makes ``owner``, an object of ``resource``, the controller."""
     return OwnerReference(
         api_version=resource.api_version,

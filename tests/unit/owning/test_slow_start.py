@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcm.clock import LoopClock
-from mcm.controllers.machineset.slow_start import batches, slow_start
+from mcm.controllers.owning.slow_start import batches, slow_start
 from tests.unit.machineset.cluster import EPOCH, play
 
 

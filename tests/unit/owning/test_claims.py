@@ -6,15 +6,8 @@ import pytest
 
 from mcm.api.machine import MACHINE_SETS, Machine
 from mcm.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
-from mcm.controllers.ownership import (
-    adoption,
-    children_of,
-    claims_of,
-    controller_reference,
-    index_by_owner,
-    orphans_for,
-    release,
-)
+from mcm.controllers.owning.claims import adoption, claims_of, controller_reference, release
+from mcm.controllers.owning.index import children_of, index_by_owner, orphans_for
 from mcm.informers.store import Store
 from tests.unit.machineset.objects import LABELS, NOW, machine
 

@@ -1,0 +1,105 @@
+"""Which owners a change wakes: from changes to keys, by what the stores show and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from mcm.api.meta import ObjectMeta
+from mcm.api.selectors import is_empty, matches
+from mcm.controllers.owning.index import index_by_owner
+from mcm.controllers.owning.ownership import Child, Owner, Ownership
+from mcm.informers import Change, Informer, Store
+from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
+
+
+def owners_of_child_change(
+    ownership: Ownership[Owner, Child], change: Change[Child], owners: Store[Owner]
+) -> Iterable[str]:
+    """Return the keys of the owners that a child belongs to, belonged to, or could belong to.
+
+    An orphan is offered to whoever selects it when it appears, loses its owner, or is labelled
+    anew. Changes that owners do not look at wake none.
+    """
+    old, new = change.old, change.new
+    heeded = ownership.heeded
+    if change.resync or (old and new and heeded(old) == heeded(new)):
+        return ()
+    kind = ownership.owner.kind
+    keys = dict.fromkeys(_owner_key(kind, old.metadata, owners) if old else ())
+    if new is not None:
+        keys |= dict.fromkeys(_owner_key(kind, new.metadata, owners))
+        if new.metadata.controller_ref() is None and _on_offer(old, new):
+            keys |= dict.fromkeys(_selecting(ownership, new.metadata, owners))
+    return keys
+
+
+def keys_of_own_change(change: Change[Owner]) -> Iterable[str]:
+    """Return the owner's own key, unless its status is all that changed: only we write that."""
+    old, new = change.old, change.new
+    if old and new and not change.resync and same_but_for_status(old, new):
+        return ()
+    return (change.object.metadata.key,)
+
+
+def same_but_for_status(one: Owner, other: Owner) -> bool:
+    """Tell whether two states of an object differ at most in status and resource version."""
+    fields = (f for f in one.__struct_fields__ if f not in ("metadata", "status"))
+    return _versionless(one.metadata) == _versionless(other.metadata) and all(
+        getattr(one, name) == getattr(other, name) for name in fields
+    )
+
+
+def wake_owners(
+    queue: WorkQueue[str],
+    ownership: Ownership[Owner, Child],
+    owners: Informer[Owner],
+    children: Informer[Child],
+) -> None:
+    """Register the handlers that put the keys of owners into ``queue``."""
+    index_by_owner(children.store)
+
+    def on_owner(change: Change[Owner]) -> None:
+        for key in keys_of_own_change(change):
+            queue.add(key, priority=_priority(initial=change.initial or change.resync))
+
+    def on_child(change: Change[Child]) -> None:
+        for key in owners_of_child_change(ownership, change, owners.store):
+            queue.add(key, priority=_priority(initial=change.initial))
+
+    owners.add_handler(on_owner)
+    children.add_handler(on_child)
+
+
+def _priority(*, initial: bool) -> int:
+    return INITIAL_PRIORITY if initial else 0
+
+
+def _versionless(meta: ObjectMeta) -> ObjectMeta:
+    return msgspec.structs.replace(meta, resource_version="")
+
+
+def _on_offer(old: Child | None, new: Child) -> bool:
+    if old is None or old.metadata.labels != new.metadata.labels:
+        return True
+    return old.metadata.owner_references != new.metadata.owner_references
+
+
+def _owner_key(kind: str, child: ObjectMeta, owners: Store[Owner]) -> Iterator[str]:
+    ref = child.controller_ref()
+    if ref is None or ref.kind != kind:
+        return
+    key = f"{child.namespace}/{ref.name}"
+    owner = owners.get(key)
+    if owner is not None and owner.metadata.uid == ref.uid:
+        yield key
+
+
+def _selecting(
+    ownership: Ownership[Owner, Child], orphan: ObjectMeta, owners: Store[Owner]
+) -> Iterator[str]:
+    for owner in owners.list(orphan.namespace):
+        selector = ownership.selector(owner)
+        if not is_empty(selector) and matches(selector, orphan.labels):
+            yield owner.metadata.key
