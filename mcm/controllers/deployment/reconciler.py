@@ -6,7 +6,7 @@ is written all the same, and the errors are raised at the end for a retry.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import msgspec
 
@@ -17,11 +17,11 @@ from mcm.api.machine import (
     MachineDeploymentStatus,
     MachineSet,
 )
-from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_REVISION, MACHINE_FINALIZER, REASON_SET_CREATE_ERROR
 from mcm.api.selectors import is_empty
 from mcm.api.validation import describe, validate_machine_deployment
-from mcm.client.errors import ApiError, KubeError, NotFound
+from mcm.client.errors import ApiError, KubeError
+from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
@@ -34,27 +34,21 @@ from mcm.controllers.deployment.progress import is_complete, look_again_at, refu
 from mcm.controllers.deployment.revisions import beyond_history, rollback
 from mcm.controllers.deployment.rollout import Decision, next_step
 from mcm.controllers.deployment.scaling import scale_down_marks
-from mcm.controllers.deployment.set_actions import NameTaken, SetActions
+from mcm.controllers.deployment.set_actions import SetActions
 from mcm.controllers.deployment.sets import new_set, wanted_sets, without_taint_annotation
 from mcm.controllers.deployment.status import (
     NOT_SUPPORTED,
     counted_status,
     status_after,
-    status_change,
 )
 from mcm.controllers.deployment.templates import labelling
 from mcm.controllers.fanout import raise_together
-from mcm.controllers.finalizers import with_finalizer, without_finalizer
-from mcm.controllers.preconditions import for_this_version
+from mcm.controllers.owning import Ending, NameTaken, OwnerWriter, ending_of
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.events import EventSink
 from mcm.informers.store import Store
-from mcm.informers.writer import Writer
-
-if TYPE_CHECKING:
-    from mcm.events import EventSink
 
 EVENT_SELECTING_ALL: Final = "SelectingAll"
-_ORPHAN_CHILDREN: Final = "orphan"
 _NAMESPACE_ENDS: Final = "NamespaceTerminating"
 
 
@@ -68,15 +62,16 @@ class DeploymentReconciler:
         deployments: Store[MachineDeployment],
         sets: Store[MachineSet],
         machines: Store[Machine],
-        writer: Writer,
+        reader: ObjectReader,
+        writer: ObjectWriter,
         events: EventSink,
         clock: Clock,
         nodes: NodeMarker | None,
     ) -> None:
         self._deployments = deployments
-        self._sets = SetActions(sets, machines, writer, events)
+        self._writer = OwnerWriter(MACHINE_DEPLOYMENTS, writer)
+        self._sets = SetActions(sets, machines, reader, writer, events)
         self._nodes = nodes
-        self._writer = writer
         self._events = events
         self._clock = clock
 
@@ -92,9 +87,7 @@ class DeploymentReconciler:
         if is_empty(deployment.spec.selector):
             complaint = "spec.selector: must not be empty, it would select every machine"
             return await self._refuse(deployment, EVENT_SELECTING_ALL, complaint)
-        change = with_finalizer(deployment.metadata, MACHINE_FINALIZER)
-        if change is not None:
-            deployment = await self._patch(deployment, change)
+        deployment = await self._writer.keep_finalizer(deployment, MACHINE_FINALIZER)
         return await self._manage(deployment)
 
     async def _manage(self, deployment: MachineDeployment) -> Outcome:
@@ -112,7 +105,7 @@ class DeploymentReconciler:
         status = status_after(snapshot, decision, self._clock.now(), created=created)
         errors += await self._mark_nodes(snapshot, status)
         errors += await self._clean_up(snapshot, status)
-        if await self._write_status(snapshot.deployment, status) and decision.unsupported:
+        if await self._writer.write_status(snapshot.deployment, status) and decision.unsupported:
             self._warn(snapshot.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
         return self._look_again(snapshot, status) if decision.rolling else DONE
@@ -155,7 +148,7 @@ class DeploymentReconciler:
         )
         errors = [*await self._sets.patch_machines(marks.machines)]
         if marks.change is not None:
-            deployment = await self._patch(deployment, marks.change)
+            deployment = await self._writer.patch(deployment, marks.change)
         return deployment, errors
 
     async def _roll_back(self, snapshot: DeploymentSnapshot) -> bool:
@@ -166,7 +159,7 @@ class DeploymentReconciler:
         )
         if asked is None:
             return False
-        deployment = await self._patch(snapshot.deployment, asked.change)
+        deployment = await self._writer.patch(snapshot.deployment, asked.change)
         self._events.event(MACHINE_DEPLOYMENTS, deployment, asked.kind, asked.event, asked.note)
         return True
 
@@ -184,7 +177,7 @@ class DeploymentReconciler:
         except NameTaken:
             collisions = (deployment.status.collision_count or 0) + 1
             taken = msgspec.structs.replace(deployment.status, collision_count=collisions)
-            await self._write_status(deployment, taken)
+            await self._writer.write_status(deployment, taken)
             raise
         except ApiError as error:
             if not any(cause.reason == _NAMESPACE_ENDS for cause in error.causes):
@@ -217,7 +210,7 @@ class DeploymentReconciler:
         revision = new.metadata.annotations.get(ANNOTATION_REVISION) if new else None
         if revision in (None, deployment.metadata.annotations.get(ANNOTATION_REVISION)):
             return deployment
-        return await self._patch(
+        return await self._writer.patch(
             deployment, {"metadata": {"annotations": {ANNOTATION_REVISION: revision}}}
         )
 
@@ -247,23 +240,28 @@ class DeploymentReconciler:
 
     async def _retire(self, deployment: MachineDeployment) -> Outcome:
         """Delete the sets, then let the deployment go; its spec need not be valid for that."""
-        change = without_finalizer(deployment.metadata, MACHINE_FINALIZER)
-        if change is None:
-            return DONE
         snapshot = self._look_at(deployment)
-        if not snapshot.sets or _ORPHAN_CHILDREN in deployment.metadata.finalizers:
-            await self._patch(deployment, change)
-            return DONE
+        match ending_of(deployment.metadata, MACHINE_FINALIZER, snapshot.sets):
+            case Ending.OVER:
+                pass
+            case Ending.LET_GO:
+                await self._writer.let_go(deployment, MACHINE_FINALIZER)
+            case Ending.DELETE_CHILDREN:
+                await self._delete_sets(snapshot)
+        return DONE
+
+    async def _delete_sets(self, snapshot: DeploymentSnapshot) -> None:
+        """Delete the sets of a deployment that is being deleted, and show what is left."""
+        deployment = snapshot.deployment
         errors = await self._sets.delete(snapshot.sets)
         snapshot = self._look_at(deployment)
         valid = not _complaint_about(deployment)
         bounds = bounds_of(deployment.spec) if valid else Bounds(max(0, deployment.spec.replicas))
         now = self._clock.now()
-        await self._write_status(
+        await self._writer.write_status(
             deployment, counted_status(deployment, snapshot.sets, snapshot.new, bounds, now)
         )
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
-        return DONE
 
     async def _refuse(self, deployment: MachineDeployment, reason: str, complaint: str) -> Outcome:
         """Say in the condition ``Progressing``, and once as an event, why nothing is done."""
@@ -274,38 +272,12 @@ class DeploymentReconciler:
             conditions=conditions,
             observed_generation=deployment.metadata.generation,
         )
-        if await self._write_status(deployment, wanted):
+        if await self._writer.write_status(deployment, wanted):
             self._warn(deployment, reason, complaint)
         return DONE
 
-    # ---- writing ---------------------------------------------------------------------------------
-
     def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:
         self._events.event(MACHINE_DEPLOYMENTS, deployment, "Warning", reason, note)
-
-    async def _write_status(
-        self, deployment: MachineDeployment, wanted: MachineDeploymentStatus
-    ) -> bool:
-        change = status_change(deployment.status, wanted)
-        if not change:
-            return False
-        try:
-            await self._patch(deployment, change, subresource="status")
-        except NotFound:
-            return False  # deleted meanwhile: there is nobody to report to
-        return True
-
-    async def _patch(
-        self, deployment: MachineDeployment, change: JSONObject, *, subresource: str = ""
-    ) -> MachineDeployment:
-        meta = deployment.metadata
-        return await self._writer.patch(
-            MACHINE_DEPLOYMENTS,
-            meta.name,
-            for_this_version(meta, change),
-            namespace=meta.namespace,
-            subresource=subresource,
-        )
 
 
 def _complaint_about(deployment: MachineDeployment) -> str:

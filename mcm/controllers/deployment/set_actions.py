@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mcm.api.machine import (
     MACHINE_DEPLOYMENTS,
@@ -14,33 +14,21 @@ from mcm.api.machine import (
     MachineSet,
 )
 from mcm.api.meta import JSONObject, ObjectMeta, is_controlled_by
-from mcm.client.errors import AlreadyExists, KubeError, NotFound
+from mcm.client.errors import KubeError, NotFound
+from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.controllers.deployment.fleet import by_age
+from mcm.controllers.deployment.ownership import OWNERSHIP
 from mcm.controllers.deployment.sets import set_change
 from mcm.controllers.deployment.templates import same_template
 from mcm.controllers.fanout import fan_out
-from mcm.controllers.ownership import (
-    adoption,
-    children_of,
-    claims_of,
-    controller_reference,
-    orphans_for,
-    release,
-)
+from mcm.controllers.owning import Claimer, children_of, create_or_find, delete_children
 from mcm.controllers.preconditions import for_this_object, for_this_version
+from mcm.events import EventSink
 from mcm.informers.store import Store
-from mcm.informers.writer import Writer
-
-if TYPE_CHECKING:
-    from mcm.events import EventSink
 
 EVENT_SCALED: Final = "ScalingMachineSet"
 
 Errors = Sequence[KubeError]
-
-
-class NameTaken(AlreadyExists):
-    """The new set's name belongs to another object: the next try needs another hash."""
 
 
 @final
@@ -51,63 +39,40 @@ class SetActions:
         self,
         sets: Store[MachineSet],
         machines: Store[Machine],
-        writer: Writer,
+        reader: ObjectReader,
+        writer: ObjectWriter,
         events: EventSink,
     ) -> None:
         self._sets = sets
         self._machines = machines
         self._writer = writer
         self._events = events
+        self._claimer = Claimer(OWNERSHIP, sets, reader=reader, writer=writer)
 
     def owned(self, deployment: MachineDeployment) -> Sequence[MachineSet]:
         """Return the deployment's sets, those being deleted included, the oldest first."""
-        meta = deployment.metadata
-        children = children_of(self._sets, meta.uid)
-        return by_age(claims_of(meta, deployment.spec.selector, children=children, orphans=()).kept)
+        return by_age(self._claimer.owned(deployment))
 
     async def claim(self, deployment: MachineDeployment) -> Errors:
         """Adopt the orphans that the deployment selects, and release what it selects no more."""
-        meta, selector = deployment.metadata, deployment.spec.selector
-        claims = claims_of(
-            meta,
-            selector,
-            children=children_of(self._sets, meta.uid),
-            orphans=orphans_for(self._sets, selector, meta.namespace),
-        )
-        if claims.adopt:
-            await self._prove_alive(meta)
-        reference = controller_reference(MACHINE_DEPLOYMENTS, meta)
-        changes = [
-            *((s, adoption(s.metadata, reference)) for s in claims.adopt),
-            *((s, release(s.metadata, meta.uid)) for s in claims.release),
-        ]
-        return await fan_out(lambda pair: self.patch(*pair), changes)
+        return await self._claimer.claim(deployment)
 
-    async def create(self, deployment: MachineDeployment, wanted: MachineSet) -> MachineSet:
-        """Create a set. One that exists already and is what was wanted is returned instead.
+    async def create(self, deployment: MachineDeployment, wanted: MachineSet) -> None:
+        """Create a set, unless one that serves the same template exists already.
 
-        Raises NameTaken if the name belongs to something else.
+        Raises NameTaken if the name belongs to something else: the next try needs another hash.
         """
-        meta = wanted.metadata
-        try:
-            made = await self._writer.create(MACHINE_SETS, wanted, namespace=meta.namespace)
-        except AlreadyExists as error:
-            present = self._sets.get(meta.key)
-            if present is None:
-                raise  # the store will know before the next try
-            if not self._is_as_wanted(present, deployment):
-                raise NameTaken(error.code, error.reason, error.message) from error
-            return present
-        if made.spec.replicas > 0:
-            self._tell_of_size(deployment, made, before=0)
-        return made
-
-    def _is_as_wanted(self, present: MachineSet, deployment: MachineDeployment) -> bool:
-        return (
-            present.metadata.deletion_timestamp is None
-            and is_controlled_by(present.metadata, deployment.metadata.uid)
-            and same_template(present.spec.template, deployment.spec.template)
+        made, is_new = await create_or_find(
+            self._writer,
+            self._sets,
+            MACHINE_SETS,
+            wanted.metadata.name,
+            wanted,
+            owner=deployment.metadata,
+            serves=lambda s: same_template(s.spec.template, deployment.spec.template),
         )
+        if is_new and made.spec.replicas > 0:
+            self._tell_of_size(deployment, made, before=0)
 
     async def change(
         self, deployment: MachineDeployment, present: MachineSet, wanted: MachineSet
@@ -135,21 +100,7 @@ class SetActions:
 
     async def delete(self, sets: Iterable[MachineSet], *, unchanged: bool = False) -> Errors:
         """Delete sets that are not being deleted yet; with ``unchanged`` only as they were seen."""
-
-        async def delete_one(machine_set: MachineSet) -> None:
-            meta = machine_set.metadata
-            try:
-                await self._writer.delete(
-                    MACHINE_SETS,
-                    meta.name,
-                    namespace=meta.namespace,
-                    uid=meta.uid,
-                    resource_version=meta.resource_version if unchanged else "",
-                )
-            except NotFound:
-                return
-
-        return await fan_out(delete_one, (s for s in sets if s.metadata.deletion_timestamp is None))
+        return await delete_children(self._writer, MACHINE_SETS, sets, unchanged=unchanged)
 
     async def patch_machines(self, changes: Iterable[tuple[Machine, JSONObject]]) -> Errors:
         """Patch machines, each of which may be gone by now."""
@@ -175,13 +126,6 @@ class SetActions:
             if machine and is_controlled_by(machine.metadata, machine_set.metadata.uid):
                 return machine
         return None
-
-    async def _prove_alive(self, owner: ObjectMeta) -> None:
-        """Make sure the deployment was not deleted meanwhile, by a patch that changes nothing:
-        what a dead owner adopts, the garbage collector deletes. Raises Conflict or NotFound."""
-        await self._writer.patch(
-            MACHINE_DEPLOYMENTS, owner.name, for_this_version(owner, {}), namespace=owner.namespace
-        )
 
     def _tell_of_size(
         self, deployment: MachineDeployment, machine_set: MachineSet, *, before: int

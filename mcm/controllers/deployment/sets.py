@@ -33,7 +33,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
 from mcm.controllers.deployment.rollout import Decision
 from mcm.controllers.deployment.templates import set_name, template_hash
-from mcm.controllers.ownership import controller_reference
+from mcm.controllers.owning import controller_reference
 from mcm.controllers.replicas.in_place_fields import (
     IN_PLACE_FIELDS,
     NODE_TEMPLATE,

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import msgspec
 
-from mcm.api.codec import to_json_object
 from mcm.api.machine import (
     MachineDeployment,
     MachineDeploymentCondition,
@@ -15,7 +14,6 @@ from mcm.api.machine import (
     MachineSet,
     MachineSummary,
 )
-from mcm.api.meta import JSONObject
 from mcm.api.names import (
     CONDITION_AVAILABLE,
     CONDITION_REPLICA_FAILURE,
@@ -24,7 +22,6 @@ from mcm.api.names import (
     STATUS_FALSE,
     STATUS_TRUE,
 )
-from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
     REASON_STRATEGY_NOT_SUPPORTED,
@@ -100,12 +97,6 @@ def counted_status(
         failed_machines=_failed_machines(sets),
         conditions=_with_set_failure(conditions, new, old_sets),
     )
-
-
-def status_change(old: MachineDeploymentStatus, wanted: MachineDeploymentStatus) -> JSONObject:
-    """Return the merge patch from one status to the other; empty if they are equal."""
-    difference = merge_diff(to_json_object(old), to_json_object(wanted))
-    return {"status": explicit_zeros(difference)} if difference else {}
 
 
 def _failed_machines(sets: Iterable[MachineSet]) -> tuple[MachineSummary, ...] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from mcm.api.core import Node
 from mcm.api.machine import MACHINE_SETS, Machine, MachineSet
@@ -34,10 +34,8 @@ from mcm.controllers.machineset.template_sync import sync_templates
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
 from mcm.controllers.replicas.membership import is_failed
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.events import EventSink
 from mcm.informers.store import Store
-
-if TYPE_CHECKING:
-    from mcm.events import EventSink
 
 _CONFIRM_AFTER: Final = 2.0
 """Seconds until a creation whose answer got lost is looked at again, should no event come."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Generic, final
+from typing import Final, Generic, final
 
 from mcm.api.meta import JSONObject, KubeObject
 from mcm.client.errors import AlreadyExists, KubeError
@@ -16,10 +16,8 @@ from mcm.controllers.owning.outcome import may_have_happened
 from mcm.controllers.owning.ownership import Child, Owner, Ownership
 from mcm.controllers.owning.slow_start import slow_start
 from mcm.controllers.owning.unconfirmed import UnconfirmedCreations
+from mcm.events import EventKind, EventSink
 from mcm.informers.store import Store
-
-if TYPE_CHECKING:
-    from mcm.events import EventKind, EventSink
 
 EVENT_CREATED: Final = "SuccessfulCreate"
 EVENT_NOT_CREATED: Final = "FailedCreate"

@@ -4,10 +4,8 @@ import msgspec
 
 from mcm.api.machine import MachineDeployment, MachineDeploymentStatus, MachineSet, MachineSetStatus
 from mcm.api.meta import LabelSelector
-from mcm.controllers.deployment.controller import (
-    deployment_of_own_change,
-    deployments_of_set_change,
-)
+from mcm.controllers.deployment.ownership import OWNERSHIP
+from mcm.controllers.owning.triggers import keys_of_own_change, owners_of_child_change
 from mcm.informers import Change, Store
 from tests.unit.deployment.objects import deployment, owned_set
 
@@ -29,7 +27,7 @@ def store() -> Store[MachineDeployment]:
 
 
 def keys(old: MachineSet | None, new: MachineSet | None, *, resync: bool = False) -> list[str]:
-    return list(deployments_of_set_change(Change(old, new, resync=resync), store()))
+    return list(owners_of_child_change(OWNERSHIP, Change(old, new, resync=resync), store()))
 
 
 def orphan(**labels: str) -> MachineSet:
@@ -69,8 +67,8 @@ def test_a_repetition_or_a_stranger_concerns_nobody() -> None:
 def test_a_deployment_is_woken_by_its_spec_and_metadata_but_not_by_its_status() -> None:
     old = deployment()
     reported = deployment(status=MachineDeploymentStatus(replicas=3))
-    assert deployment_of_own_change(Change(old, reported)) == ()
-    assert deployment_of_own_change(Change(None, old)) == ("ns/pool",)
-    assert deployment_of_own_change(Change(old, deployment(5))) == ("ns/pool",)
-    assert deployment_of_own_change(Change(old, deployment(annotations={"a": "b"}))) == ("ns/pool",)
-    assert deployment_of_own_change(Change(old, old, resync=True)) == ("ns/pool",)
+    assert keys_of_own_change(Change(old, reported)) == ()
+    assert keys_of_own_change(Change(None, old)) == ("ns/pool",)
+    assert keys_of_own_change(Change(old, deployment(5))) == ("ns/pool",)
+    assert keys_of_own_change(Change(old, deployment(annotations={"a": "b"}))) == ("ns/pool",)
+    assert keys_of_own_change(Change(old, old, resync=True)) == ("ns/pool",)

@@ -24,7 +24,8 @@ from mcm.controllers.deployment.progress import (
     with_pause,
 )
 from mcm.controllers.deployment.rollout import Decision
-from mcm.controllers.deployment.status import counted_status, status_after, status_change
+from mcm.controllers.deployment.status import counted_status, status_after
+from mcm.controllers.owning.owner import status_change
 from tests.unit.deployment.objects import (
     NOW,
     ago,
