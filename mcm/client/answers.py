@@ -11,7 +11,7 @@ import msgspec
 
 from mcm.api import codec
 from mcm.api.meta import KubeObject, Resource
-from mcm.client.errors import ApiError, ProtocolError, error_from_status
+from mcm.client.errors import ApiError, ProtocolError, Unauthorized, error_from_status
 from mcm.client.transport import Response
 
 T = TypeVar("T", bound=KubeObject)
@@ -46,11 +46,20 @@ class _Deleted(msgspec.Struct, frozen=True):
 _deleted_decoder = msgspec.json.Decoder(_Deleted)
 
 
-def failure(status: int, headers: Mapping[str, str], body: bytes) -> ApiError | None:
-    """Return the error an answer stands for, or None if it is a success."""
+def failure(
+    status: int, headers: Mapping[str, str], body: bytes, *, refusal: str = ""
+) -> ApiError | None:
+    """Return the error an answer stands for, or None if it is a success.
+
+    ``refusal`` is what to tell of a 401, where a server says no more than "Unauthorized".
+    """
     if 200 <= status < 300:
         return None
-    return error_from_status(status, body, retry_after(headers))
+    error = error_from_status(status, body, retry_after(headers))
+    if refusal and isinstance(error, Unauthorized):
+        said = f"{refusal} (the server says: {error})"
+        return Unauthorized(error.code, error.reason, said, retry_after=error.retry_after)
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -135,7 +135,9 @@ class Client(ObjectClient):
                 user_agent=self._user_agent, lane=self._lane, timeout=timeout, permit=fence
             )
             response = await self._exchange(call, request, started_at)
-        error = answers.failure(response.status, response.headers, response.body)
+        error = answers.failure(
+            response.status, response.headers, response.body, refusal=response.refusal
+        )
         if error is not None:
             raise error
         return response
@@ -196,6 +198,6 @@ async def _stream_failure(response: StreamResponse) -> KubeError:
                 break
     except TransportError:
         pass  # the status says enough; a torn body only costs the message
-    error = answers.failure(response.status, response.headers, body)
+    error = answers.failure(response.status, response.headers, body, refusal=response.refusal)
     assert error is not None, "only called for failures"
     return error

@@ -77,6 +77,11 @@ class TLSSpec:
     insecure: bool = False
 
     @property
+    def identified(self) -> bool:
+        """True if there is a client certificate."""
+        return bool(self.cert_data or self.cert_file)
+
+    @property
     def configured(self) -> bool:
         """True if anything here asks for TLS: decides the scheme of a server named without."""
         return self != TLSSpec()
@@ -95,7 +100,10 @@ class Impersonation:
 @dataclass(frozen=True, slots=True)
 class ConnectionSpec:
     """One API server as one identity. ``server`` is a URL, maybe with a path in front of
-    ``/api``; ``proxy`` an HTTP proxy's URL or empty; ``namespace`` the default of the context."""
+    ``/api``; ``proxy`` an HTTP proxy's URL or empty; ``namespace`` the default of the context.
+
+    ``cluster_entry`` and ``user_entry`` say where server and credentials were read, for texts.
+    """
 
     server: str
     tls: TLSSpec = TLSSpec()
@@ -105,6 +113,36 @@ class ConnectionSpec:
     tls_server_name: str = ""
     namespace: str = ""
     compression: bool = True
+    cluster_entry: str = field(default="", compare=False)
+    user_entry: str = field(default="", compare=False)
+
+    @property
+    def login(self) -> str:
+        """What we say who we are with, and where that stands; empty if we do not say."""
+        match self.credentials:
+            case StaticToken():
+                what = "the token"
+            case TokenFile(path):
+                what = f"the token in {path}"
+            case BasicAuth():
+                what = "name and password"
+            case ExecPlugin():
+                what = f"what the plugin {self.credentials.command} gives"
+            case _:  # NoCredentials
+                what = "the client certificate" if self.tls.identified else ""
+        return f"{what} of {self.user_entry}" if what and self.user_entry else what
+
+    def refusal(self, server: str) -> str:
+        """Return what to tell a user whom ``server`` (its name for texts) did not let in."""
+        where = f"{server} ({self.cluster_entry})" if self.cluster_entry else server
+        if not self.login:
+            whose = self.user_entry or "this connection"
+            return f"{where} wants credentials, and {whose} has none; give it a token or another"
+        remedy = "log in again" if isinstance(self.credentials, ExecPlugin) else "renew it there"
+        return (
+            f"{where} does not accept {self.login}: it is wrong, expired or meant for another"
+            f" cluster; {remedy}, or choose another user or context"
+        )
 
 
 def check_urls(spec: ConnectionSpec) -> None:

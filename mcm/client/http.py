@@ -9,6 +9,7 @@ it opens, and no more.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import (
@@ -46,6 +47,8 @@ from mcm.client.sockets import open_socket
 from mcm.client.tls import TLSSource, VersionedContext
 from mcm.client.transport import Lane, Request, Response, StreamResponse
 from mcm.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 _CONNECT_TIMEOUT = 10.0
 _IDLE_KEPT = 15.0  # well below any server's own limit, so that we are the ones who close
@@ -104,12 +107,19 @@ class HTTPTransport:
         self._tls = TLSSource(spec.tls, clock=clock) if self._base.startswith("https:") else None
         self._channels: list[_Channel] = []  # the last one is for new requests
         self._closed = False
+        if self._tls is None and not isinstance(spec.credentials, connection.NoCredentials):
+            logger.warning(
+                "%s goes to %s unencrypted, where others may read it on the way; use https",
+                spec.login,
+                self._route.server,
+            )
 
     async def request(self, request: Request) -> Response:
         limit = asyncio.timeout(request.timeout)
         try:
             async with limit, self._answered(request) as raw:
-                return Response(raw.status, _lowered(raw), await self._body(raw))
+                body = await self._body(raw)
+                return Response(raw.status, _lowered(raw), body, self._refusal(raw.status))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -134,7 +144,7 @@ class HTTPTransport:
         async with AsyncExitStack() as stack:
             raw = await self._opened(request, stack)
             chunks = await stack.enter_async_context(aclosing(self._chunks(raw)))
-            yield StreamResponse(raw.status, _lowered(raw), chunks)
+            yield StreamResponse(raw.status, _lowered(raw), chunks, self._refusal(raw.status))
 
     async def _opened(self, request: Request, stack: AsyncExitStack) -> aiohttp.ClientResponse:
         """Wait for the headers of a stream, no longer than the request allows."""
@@ -224,6 +234,9 @@ class HTTPTransport:
         except CARRIER_ERRORS as error:
             failure = translate(error, self._route)
         raise failure
+
+    def _refusal(self, status: int) -> str:
+        return self._spec.refusal(self._route.server) if status == 401 else ""
 
     def _too_late(self, request: Request) -> RequestTimeout:
         return RequestTimeout(

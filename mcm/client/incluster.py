@@ -40,6 +40,8 @@ def load(
         credentials=TokenFile(str(folder / "token")),
         proxy=proxy_for(server, environ),
         namespace=_namespace(folder),
+        cluster_entry="the cluster this pod runs in",
+        user_entry="its service account",
     )
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 
+_LARGEST = 16 * 1024 * 1024
+
 logger = logging.getLogger(__name__)
 
 
@@ -126,6 +128,8 @@ def _specification(
         tls_server_name=cluster.tls_server_name,
         namespace=namespace,
         compression=not cluster.disable_compression,
+        cluster_entry=str(cluster_at),
+        user_entry=str(user_at),
     )
     with _at(cluster_at):
         check_urls(spec)
@@ -185,7 +189,11 @@ def _parsed(file: Path) -> JSONObject | None:
     if os.pathsep in str(file):
         raise ConfigurationError(f"kubeconfig {file}: the path must not contain {os.pathsep!r}")
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as stream:  # which may be a device without end
+            content = stream.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise _not_a_kubeconfig(file, "too large")
+        text = content.decode()
     except OSError as error:
         raise ConfigurationError(f"cannot read kubeconfig {file}: {error.strerror}") from None
     except UnicodeDecodeError:

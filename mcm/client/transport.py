@@ -44,11 +44,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A complete answer. Header names are lower case."""
+    """A complete answer. Header names are lower case.
+
+    ``refusal`` goes with a 401: which server did not accept whose credentials, and what to do.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class StreamResponse:
     status: int
     headers: Mapping[str, str]
     chunks: AsyncIterator[bytes]
+    refusal: str = ""
 
 
 class Transport(Protocol):

@@ -20,7 +20,7 @@ from mcm.clock import Clock, SystemClock
 from mcm.providers.simulated import virtual_machine
 from mcm.sandbox import samples
 from mcm.sandbox.apiserver.front.http import Certificates, serve_https
-from mcm.sandbox.apiserver.front.kubeconfig import write_kubeconfig
+from mcm.sandbox.apiserver.front.kubeconfig import check_destination, write_kubeconfig
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.world.world import World
 
@@ -53,6 +53,7 @@ async def sandbox(
 
     Raises ConfigurationError if the port or the kubeconfig's folder cannot be used.
     """
+    check_destination(settings.kubeconfig)
     clock = clock or SystemClock()
     server = ApiServer(clock=clock, random=random.Random())
     await create_all(server, [*crd_manifests(), virtual_machine.crd_manifest()])

@@ -496,3 +496,9 @@ def test_the_client_alone_loads_neither_the_big_package_nor_a_transport() -> Non
 def test_a_pod_does_not_pay_for_kubeconfigs() -> None:
     loaded = modules_after("import mcm.client.http, mcm.client.incluster, mcm.client.kubeconfig")
     assert not {m for m in loaded if m.startswith(("kubernetes_asyncio", "yaml"))}
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/full"])
+def test_a_file_without_end_is_no_kubeconfig(path: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{path} is no kubeconfig .too large"):
+        kubeconfig.load(path, environ={})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,9 @@ from mcm.sandbox.apiserver.front.private_files import write_private
 
 NAME = "mcm-sandbox"
 """The name of its only cluster, user and context."""
+
+_LARGEST = 1024 * 1024
+"""Bytes: what a sandbox writes has a few thousand."""
 
 
 class Endpoint(Protocol):
@@ -56,19 +60,45 @@ def write_kubeconfig(path: Path, endpoint: Endpoint, *, namespace: str = "defaul
         ConfigurationError: the file cannot be written, or belongs to other clusters: a kubeconfig
             that is not a sandbox's is never overwritten.
     """
+    check_destination(path)
     try:
-        if path.exists() and not _is_a_sandboxs(path.read_bytes()):
-            raise ConfigurationError(
-                f"{path} is not a kubeconfig of the sandbox and would be overwritten; "
-                "choose another file with --kubeconfig, or remove it"
-            )
         path.parent.mkdir(parents=True, exist_ok=True)
         document = yaml.safe_dump(kubeconfig(endpoint, namespace=namespace), sort_keys=False)
         write_private(path, document.encode())
     except OSError as error:
         raise ConfigurationError(
-            f"cannot write the kubeconfig {path}: {error.strerror or error}"
+            f"cannot write the kubeconfig {path}: {error.strerror or error}; {_remedy(error)}choose"
+            " another place with --kubeconfig"
         ) from error
+
+
+def check_destination(path: Path) -> None:
+    """Raise ConfigurationError if a kubeconfig must not be written to ``path``.
+
+    What is no regular file is not even read: a device may have no end, a pipe no writer.
+    """
+    try:
+        if not path.exists():
+            return
+        if not path.is_file():
+            raise ConfigurationError(
+                f"{path} is no regular file; choose another place with --kubeconfig"
+            )
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read {path}: {error.strerror or error}; choose another place with --kubeconfig"
+        ) from error
+    if len(content) > _LARGEST or not _is_a_sandboxs(content):
+        raise ConfigurationError(
+            f"{path} is not a kubeconfig of the sandbox and would be overwritten; "
+            "choose another file with --kubeconfig, or remove it"
+        )
+
+
+def _remedy(error: OSError) -> str:
+    return "make room, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
 
 
 def _is_a_sandboxs(content: bytes) -> bool:
