@@ -29,6 +29,7 @@ from mcm.controllers.context import ControllerContext
 from mcm.controllers.fleet_metrics import FleetCollector
 from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
+from mcm.controllers.write_guard import WriteGuard
 from mcm.driver.contract import Driver
 from mcm.driver.discovery import ProviderContext, ProviderFactory
 from mcm.driver.services import Service, services_of
@@ -87,10 +88,16 @@ class Manager:
             # What we count and create must not be read from a cache that lags behind our own past.
             options=ReflectorOptions(first_version=NEWEST),
             randomness=randomness,
+            writing=WriteGuard(self._control, clock=clock),
         )
         self._target_informers = (
             InformerFactory(
-                self._target, clock=clock, registry=registry, name="target", randomness=randomness
+                self._target,
+                clock=clock,
+                registry=registry,
+                name="target",
+                randomness=randomness,
+                writing=WriteGuard(self._target, clock=clock),
             )
             if self._target
             else None

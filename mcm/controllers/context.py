@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, final
 
 from prometheus_client import CollectorRegistry
 
+from mcm.api.meta import T
 from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
 from mcm.controllers.runtime import Controller, Outcome
 from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.settings import ControllerSettings
-from mcm.events import EventSink
+from mcm.events import EventSink, EventType
 from mcm.fence import Fence
 from mcm.metrics import once_per_registry
 from mcm.workqueue import QueueMetrics, WorkQueue
@@ -22,6 +23,7 @@ from mcm.workqueue import QueueMetrics, WorkQueue
 if TYPE_CHECKING:
     from mcm.controllers.provider import Provider
     from mcm.informers.factory import InformerFactory
+    from mcm.informers.informer import Informer
 
 
 @final
@@ -60,8 +62,10 @@ class ControllerContext:
         reconcile: Callable[[str], Awaitable[Outcome]],
         *,
         workers: int,
+        regards: Informer[T] | None = None,
     ) -> Controller:
-        """Return a new controller that reports under ``name``."""
+        """Return a new controller that reports under ``name``. ``regards`` mirrors what its keys
+        are keys of: on those objects people are told what a reconcile cannot tell itself."""
         return Controller(
             name,
             queue,
@@ -69,4 +73,13 @@ class ControllerContext:
             workers=workers,
             clock=self.clock,
             metrics=once_per_registry(self.registry, ControllerMetrics),
+            warn=self._warn_on(regards) if regards is not None else None,
         )
+
+    def _warn_on(self, informer: Informer[T]) -> Callable[[str, str, str], None]:
+        def warn(key: str, reason: str, note: str) -> None:
+            obj = informer.store.get(key)
+            if obj is not None:
+                self.events.event(informer.resource, obj, EventType.WARNING, reason, note)
+
+        return warn

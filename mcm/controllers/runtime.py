@@ -11,6 +11,7 @@ Conflict, AlreadyExists      rate-limited retry, logged at debug level: the stor
 an expected error            rate-limited retry (not before the server's ``Retry-After``), one
                              warning line
 TerminalError                forgotten, counted, one warning line
+a patch was held back        again when it may be made (see :mod:`.write_guard`)
 any other exception          rate-limited retry; a traceback the first time
 no ``Outcome``               the same, as a TypeError that says what came instead
 a cancellation not ours      the same, as a StrayCancellation
@@ -34,6 +35,7 @@ from typing import final
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError
 from mcm.clock import Clock
 from mcm.controllers.runtime_metrics import ControllerMetrics, Result
+from mcm.controllers.write_guard import NotConverging, reconciling
 from mcm.driver.errors import DriverError
 from mcm.workqueue import QueueShutDown, WorkQueue
 
@@ -97,9 +99,19 @@ class Failure(Enum):
     """What an exception from a reconcile means."""
 
     CONFLICT = auto()
+    HELD_BACK = auto()
     EXPECTED = auto()
     TERMINAL = auto()
     UNEXPECTED = auto()
+
+
+_WORST_FIRST = (
+    Failure.UNEXPECTED,
+    Failure.EXPECTED,
+    Failure.CONFLICT,
+    Failure.HELD_BACK,
+    Failure.TERMINAL,
+)
 
 
 def classify(error: Exception) -> Failure:
@@ -110,8 +122,9 @@ def classify(error: Exception) -> Failure:
     """
     if isinstance(error, ExceptionGroup):
         kinds = {classify(member) for member in error.exceptions}
-        order = (Failure.UNEXPECTED, Failure.EXPECTED, Failure.CONFLICT, Failure.TERMINAL)
-        return next(kind for kind in order if kind in kinds)
+        return next(kind for kind in _WORST_FIRST if kind in kinds)
+    if isinstance(error, NotConverging):
+        return Failure.HELD_BACK
     if isinstance(error, Conflict | AlreadyExists):
         return Failure.CONFLICT
     if isinstance(error, TerminalError):
@@ -131,7 +144,7 @@ def retry_after(error: Exception) -> float:
 @final
 class Controller:
     """N workers on one queue. ``reconcile`` is called for one key at a time, never twice at once
-    for the same key."""
+    for the same key. ``warn(key, reason, note)`` shows a warning on the object of a key."""
 
     def __init__(
         self,
@@ -142,6 +155,7 @@ class Controller:
         workers: int,
         clock: Clock,
         metrics: ControllerMetrics | None = None,
+        warn: Callable[[str, str, str], None] | None = None,
         slow_after: float = SLOW_RECONCILE,
         stop_grace: float = STOP_GRACE,
     ) -> None:
@@ -153,6 +167,7 @@ class Controller:
         self._workers = workers
         self._clock = clock
         self._metrics = metrics
+        self._warn = warn
         self._slow_after = slow_after
         self._stop_grace = stop_grace
         # Which unexpected error was last reported with a traceback, by key.
@@ -212,11 +227,17 @@ class Controller:
             )
 
     async def _process(self, key: str) -> None:
-        with self._measured(key):
+        with self._measured(key), reconciling(f"{self.name} {key}") as reconcile:
             try:
                 result = self._succeeded(key, await self._outcome(key))
             except Exception as error:  # every kind is logged, counted and retried
                 result = self._failed(key, error)
+        if reconcile.held_for is not None:
+            # Whatever else became of the reconcile. Events in between do no harm: what is held
+            # back costs no request.
+            self.queue.add_after(key, reconcile.held_for, priority=self.queue.priority(key))
+        for note in reconcile.repeated:
+            self._tell_repeated(key, note)
         if self._metrics is not None:
             self._metrics.reconciles.labels(self.name, result.value).inc()
 
@@ -261,6 +282,8 @@ class Controller:
             self.queue.forget(key)
             log.warning("%s %s: %s; not retried until something changes", self.name, key, error)
             return Result.TERMINAL
+        if failure is Failure.HELD_BACK:
+            return Result.ERROR  # comes back when the patch may be made
         delay = self._retry(key, error)
         if failure is Failure.UNEXPECTED and self._is_news(key, error):
             log.error(
@@ -269,6 +292,14 @@ class Controller:
         else:
             log.warning("%s %s: %s; again in %.3f s", self.name, key, one_line(error), delay)
         return Result.ERROR
+
+    def _tell_repeated(self, key: str, note: str) -> None:
+        if self._metrics is not None:
+            self._metrics.repeated.labels(self.name).inc()
+        if self._warn is not None:
+            self._warn(key, "NotConverging", note)
+        else:
+            log.warning("%s %s: %s", self.name, key, note)
 
     def _retry(self, key: str, error: Exception) -> float:
         priority = self.queue.priority(key)

@@ -8,6 +8,8 @@ mcm_controller_reconcile_total          counter    finished reconciles, by ``res
 mcm_controller_reconcile_errors_total   counter    those with result error or terminal
 mcm_controller_reconcile_duration_seconds  histogram  how long each took
 mcm_controller_slow_reconciles_total    counter    those that ran past the watchdog's limit
+mcm_controller_repeated_writes_total    counter    patches made once too often: the same got nowhere
+                                                   before, and is held back for a while after each
 mcm_controller_active_workers           gauge      reconciles that run now
 mcm_controller_max_workers              gauge      how many may run at once
 ======================================  =========  ================================================
@@ -65,6 +67,12 @@ class ControllerMetrics:
             _LABEL,
             registry=registry,
         )
+        self.repeated = Counter(
+            "mcm_controller_repeated_writes",
+            "Patches made once too often: the same got nowhere before.",
+            _LABEL,
+            registry=registry,
+        )
         self.active = Gauge(
             "mcm_controller_active_workers", "Reconciles that run now.", _LABEL, registry=registry
         )
@@ -79,6 +87,6 @@ class ControllerMetrics:
         """Create all series of a controller, so that rates are right from its first failure."""
         for result in Result:
             self.reconciles.labels(controller, result.value)
-        for family in (self.errors, self.duration, self.slow, self.active):
+        for family in (self.errors, self.duration, self.slow, self.repeated, self.active):
             family.labels(controller)
         self.workers.labels(controller).set(workers)

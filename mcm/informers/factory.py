@@ -10,7 +10,7 @@ from typing import cast, final
 from prometheus_client import CollectorRegistry
 
 from mcm.api.meta import KubeObject, Resource, T
-from mcm.client.verbs import ObjectClient
+from mcm.client.verbs import ObjectClient, ObjectWriter
 from mcm.clock import Clock
 from mcm.informers.informer import Informer, InformerStatus
 from mcm.informers.listwatch import ReflectorOptions
@@ -23,8 +23,8 @@ from mcm.informers.writer import Writer
 class InformerFactory:
     """``namespace`` is where namespaced resources are mirrored unless told otherwise; empty: all.
 
-    ``name`` labels the metrics, so that several clusters can share a ``registry``. The client is
-    not closed here.
+    ``name`` labels the metrics, so that several clusters can share a ``registry``. The writer
+    writes through ``writing``, or else the client. The client is not closed here.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class InformerFactory:
         name: str = "",
         options: ReflectorOptions | None = None,
         randomness: random_module.Random | None = None,
+        writing: ObjectWriter | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -45,7 +46,7 @@ class InformerFactory:
         self._random = randomness or random_module.Random()
         self._informers: dict[tuple[str, str], Informer[KubeObject]] = {}
         self._running = False
-        self._writer = Writer(client, self.stores_holding)
+        self._writer = Writer(writing or client, self.stores_holding)
         self.name = name
         if registry is not None:
             collector_of(registry).add(name, self.informers, clock=clock)

@@ -182,6 +182,7 @@ class Simulation:
 
     def _make_manager(self) -> Manager:
         transport = FaultyTransport(self.server, self.faults)
+        self.registry = CollectorRegistry()
         return Manager(
             self._options,
             control=transport,
@@ -189,7 +190,7 @@ class Simulation:
             provider=provider,
             clock=self.clock,
             randomness=random.Random(self.random.random()),
-            registry=CollectorRegistry(),
+            registry=self.registry,
             identity=f"simulated-{self.random.getrandbits(32):08x}",
         )
 

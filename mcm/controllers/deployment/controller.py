@@ -35,7 +35,9 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, deployments, sets)
     workers = ctx.options.concurrent_syncs
-    return (ctx.controller(NAME, queue, reconciler.reconcile, workers=workers),)
+    return (
+        ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=deployments),
+    )
 
 
 def _node_marker(ctx: ControllerContext) -> NodeMarker | None:

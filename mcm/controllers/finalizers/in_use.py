@@ -129,4 +129,4 @@ def build_in_use(
     objects.add_handler(on_used)
     users.add_handler(on_user)
     workers = ctx.options.machine_concurrent_syncs
-    return ctx.controller(name, queue, reconciler.reconcile, workers=workers)
+    return ctx.controller(name, queue, reconciler.reconcile, workers=workers, regards=objects)

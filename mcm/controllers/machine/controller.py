@@ -75,7 +75,11 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         wake_after=queue.add_after,
     )
     workers = 2 * ctx.options.machine_concurrent_syncs + _SPARE_WORKERS
-    return (ctx.controller(NAME, queue, reconciler.reconcile, workers=workers), probing)
+    mirror = ctx.control_informers.informer(MACHINES)
+    return (
+        ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=mirror),
+        probing,
+    )
 
 
 # ---- clusters and memory ------------------------------------------------------------------------

@@ -34,4 +34,4 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, sets, machines)
     workers = ctx.options.concurrent_syncs
-    return (ctx.controller(NAME, queue, reconciler.reconcile, workers=workers),)
+    return (ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=sets),)

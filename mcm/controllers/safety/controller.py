@@ -50,7 +50,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
 
     classes.add_handler(on_class)
     machines.add_handler(on_machine)
-    return (ctx.controller(NAME, queue, collector.reconcile, workers=_WORKERS),)
+    return (ctx.controller(NAME, queue, collector.reconcile, workers=_WORKERS, regards=classes),)
 
 
 def class_to_look_at(change: Change[Machine]) -> str:

@@ -7,11 +7,13 @@ import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
-from typing import cast
+from itertools import pairwise
+from typing import TypeVar, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from mcm.api.core import NODES
 from mcm.client.errors import (
     AlreadyExists,
     Conflict,
@@ -19,6 +21,9 @@ from mcm.client.errors import (
     ProtocolError,
     TooManyRequests,
 )
+from mcm.client.requests import Call
+from mcm.client.transport import Response
+from mcm.client.verbs import ObjectWriter
 from mcm.clock import LoopClock
 from mcm.controllers.runtime import (
     DONE,
@@ -33,6 +38,7 @@ from mcm.controllers.runtime import (
     retry_after,
 )
 from mcm.controllers.runtime_metrics import ControllerMetrics
+from mcm.controllers.write_guard import NotConverging, WriteGuard
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
 from mcm.simulation.virtualtime import run_virtual
@@ -40,6 +46,7 @@ from mcm.workqueue import ExponentialLimiter, WorkQueue
 
 CLOCK = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
 
+R = TypeVar("R")
 Reconcile = Callable[[str], Awaitable[Outcome]]
 
 
@@ -586,3 +593,76 @@ def test_an_error_text_fits_on_one_line() -> None:
         "ValueError: a; KeyError: 'b'"
     )
     assert len(one_line(ValueError("x" * 1000))) == 300
+
+
+class Obliging(ObjectWriter):
+    """A server that patches whatever it is told to."""
+
+    def __init__(self) -> None:
+        self.made: list[float] = []
+
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        self.made.append(CLOCK.monotonic())
+        return read(Response(200, {}, b'{"metadata": {"name": "n", "uid": "u"}}'))
+
+
+class Reverted:
+    """A reconcile whose patch somebody reverts each time."""
+
+    def __init__(self, queue: WorkQueue[str], *, swallow: bool = False) -> None:
+        self.server = Obliging()
+        self._writer = WriteGuard(self.server, clock=CLOCK)
+        self._queue = queue
+        self._swallow = swallow
+
+    async def __call__(self, key: str) -> Outcome:
+        try:
+            await self._writer.patch(NODES, "n", {"metadata": {"labels": {"claim": key}}})
+        except NotConverging:
+            if not self._swallow:
+                raise
+            return DONE
+        asyncio.get_running_loop().call_later(0.01, self._queue.add, key)
+        return DONE
+
+
+@pytest.mark.parametrize("swallow", [False, True])
+def test_a_key_whose_writes_lead_nowhere_is_slowed_down_and_told(*, swallow: bool) -> None:
+    @virtual
+    async def scenario() -> None:
+        queue, registry = new_queue(), CollectorRegistry()
+        reverted = Reverted(queue, swallow=swallow)
+        told: list[tuple[str, str, str]] = []
+        controller = Controller(
+            "c",
+            queue,
+            reverted,
+            workers=2,
+            clock=CLOCK,
+            metrics=ControllerMetrics(registry),
+            warn=lambda *warning: told.append(warning),
+        )
+        running = asyncio.create_task(controller.run())
+        queue.add("ns/a")
+        await CLOCK.sleep(600)
+        queue.shut_down()
+        await running
+        assert len(reverted.server.made) == 16
+        assert [round(b - a) for a, b in pairwise(reverted.server.made)][-4:] == [32, 64, 128, 256]
+        assert len(told) == 10, "once for each time that it was made in vain"
+        key, reason, note = told[-1]
+        assert (key, reason) == ("ns/a", "NotConverging")
+        assert "metadata.labels.claim of Node n 16 times since 00:00:00 UTC" in note
+        name = "mcm_controller_repeated_writes_total"
+        assert registry.get_sample_value(name, {"controller": "c"}) == 10
+
+    scenario()
+
+
+@virtual
+async def test_what_is_written_outside_a_reconcile_is_never_held_back() -> None:
+    server = Obliging()
+    writer = WriteGuard(server, clock=CLOCK)
+    for _ in range(1000):
+        await writer.patch(NODES, "n", {"spec": {}})
+    assert len(server.made) == 1000

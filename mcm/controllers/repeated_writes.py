@@ -1,0 +1,217 @@
+"""Decides when a patch is one that was made again and again and gets nowhere. Pure: told the time.
+
+A patch proves something when it comes a second time, from the same reconciled key to the same
+object: had it stuck, there would have been nothing to patch. Two signs count.
+
+- *Reverted*: it sets nothing but what this key set before, and nothing this key wrote in between
+  changed those fields, so somebody else did: two machines that claim one Node, two programs that
+  want an annotation each their way, a server that drops a field. A handful is enough.
+- *Too often*: the same content, times apart, far faster than any life of an object calls for. This
+  finds keys that revert themselves, and patches that carry the time of day. A count in a status
+  that goes to and fro during a rollout is progress, and must not be taken for it.
+
+Such a patch is held back after each time it is made, twice as long every time, until it was not
+wanted for a while. Nothing else of the key is: whoever mends the cause finds the key at work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias, final
+
+import orjson
+
+from mcm.client.requests import Patch
+from mcm.workqueue.backoff import Backoff
+from mcm.workqueue.token_bucket import TokenBucket
+
+REVERTS: Final = 5
+"""How often a field may be found changed back before somebody is taken to do it on purpose."""
+OFTEN: Final = 100
+"""How often the same may be written at once, whoever changes it back …"""
+OFTEN_RATE: Final = 0.2
+"""… and how often a second for ever."""
+HOLD: Final = Backoff(1.0, 300.0)
+QUIET: Final = 600.0
+"""Seconds after which a patch that was not wanted any more begins anew."""
+
+_TARGETS = 4096
+_SPELLS = 16
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_ADDRESS = frozenset(
+    {
+        ("apiVersion",),
+        ("kind",),
+        ("metadata", "name"),
+        ("metadata", "uid"),
+        ("metadata", "resourceVersion"),
+    }
+)
+"""Fields of a patch that say what it is for, and change nothing."""
+
+_Path: TypeAlias = tuple[str, ...]
+
+
+class Target(NamedTuple):
+    """Who writes to what: a reconciled key (of a controller), and an object or its subresource."""
+
+    writer: str
+    resource: str
+    namespace: str
+    name: str
+    subresource: str
+
+
+class Repetition(NamedTuple):
+    """A patch that gets nowhere: made ``times`` within ``during`` seconds, to set ``fields``, and
+    not to be made again for ``wait`` seconds. ``reverted`` says that others undo it."""
+
+    fields: tuple[str, ...]
+    times: int
+    during: float
+    wait: float
+    reverted: bool
+
+
+@final
+@dataclass(slots=True)
+class _Spell:
+    """One content that one key wrote to one object, however often."""
+
+    paths: frozenset[int]
+    since: float
+    last: float
+    recent: TokenBucket | None = None
+    times: int = 1
+    reverts: int = 0
+    holds: int = 0
+    held_until: float = 0.0
+
+    def over(self, now: float) -> bool:
+        return now - max(self.last, self.held_until) > QUIET
+
+
+@final
+@dataclass(slots=True)
+class _History:
+    """What one key wrote to one object: of each field a digest of the last value."""
+
+    uid: str
+    values: dict[int, int] = field(default_factory=dict)
+    spells: OrderedDict[int, _Spell] = field(default_factory=OrderedDict)
+
+
+@final
+class RepeatedWrites:
+    """Bounded in memory: of the targets written to least recently, all is forgotten."""
+
+    def __init__(self) -> None:
+        self._histories: OrderedDict[Target, _History] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._histories)
+
+    def held(self, target: Target, patch: Patch, now: float) -> Repetition | None:
+        """Say why ``patch`` may not be made now; None if it may."""
+        history = self._histories.get(target)
+        if history is None:
+            return None
+        spell = history.spells.get(_content(patch))
+        return None if spell is None or now >= spell.held_until else _seen(spell, patch, now)
+
+    def wrote(self, target: Target, uid: str, patch: Patch, now: float) -> Repetition | None:
+        """Take note that ``patch`` was made, to the object ``uid``; say if it is held back now."""
+        history = self._histories.get(target)
+        if history is None or history.uid != uid:  # another object of the name is another story
+            history = self._histories[target] = _History(uid)
+        self._histories.move_to_end(target)
+        if len(self._histories) > _TARGETS:
+            self._histories.popitem(last=False)
+        values = {hash(path): _digest(value) for path, value in _leaves(patch)}
+        _note_changes(history, values)
+        history.values.update(values)
+        spell = _note_repetition(history.spells, _content(patch), values, now)
+        return None if spell is None else _seen(spell, patch, now)
+
+
+def _seen(spell: _Spell, patch: Patch, now: float) -> Repetition:
+    return Repetition(
+        fields=tuple(".".join(path) for path, _ in _leaves(patch)),
+        times=spell.times,
+        during=now - spell.since,
+        wait=spell.held_until - now,
+        reverted=spell.reverts > REVERTS,
+    )
+
+
+def _note_changes(history: _History, values: Mapping[int, int]) -> None:
+    """A field that we gave another value ourselves was not reverted by anybody else."""
+    known = history.values
+    changed = {path for path, value in values.items() if known.get(path, value) != value}
+    if changed:
+        for spell in history.spells.values():
+            if not spell.paths.isdisjoint(changed):
+                spell.reverts = 0
+
+
+def _note_repetition(
+    spells: OrderedDict[int, _Spell], content: int, values: Iterable[int], now: float
+) -> _Spell | None:
+    """Return the spell if its patch is held back from now on."""
+    spell = spells.get(content)
+    if spell is None or spell.over(now):
+        spells[content] = _Spell(frozenset(values), since=now, last=now)
+        spells.move_to_end(content)
+        if len(spells) > _SPELLS:
+            spells.popitem(last=False)
+        return None
+    spells.move_to_end(content)
+    spell.times += 1
+    spell.reverts += 1
+    spell.last = now
+    if spell.recent is None:
+        spell.recent = TokenBucket(rate=OFTEN_RATE, burst=OFTEN)
+    calm = spell.recent.take(now) and spell.reverts <= REVERTS
+    if calm:
+        return None
+    spell.held_until = now + HOLD.length(spell.holds)
+    spell.holds += 1
+    return spell
+
+
+def _leaves(patch: Patch) -> Iterator[tuple[_Path, object]]:
+    """Yield each field that ``patch`` sets, and to what.
+
+    A list is one value: merge patches replace it whole.
+    """
+    if not isinstance(patch, Mapping):
+        for operation in patch:
+            if operation.get("op") != "test":
+                path = str(operation.get("path", "")).strip("/").split("/")
+                yield tuple(path), operation.get("value")
+        return
+    yield from _leaves_below(patch, ())
+
+
+def _leaves_below(node: Mapping[str, object], above: _Path) -> Iterator[tuple[_Path, object]]:
+    for name, value in node.items():
+        path = (*above, name)
+        if isinstance(value, Mapping) and value:
+            yield from _leaves_below(value, path)
+        elif path not in _ADDRESS:
+            yield path, value
+
+
+def _content(patch: Patch) -> int:
+    """A digest of what ``patch`` sets, blind to times."""
+    return hash(frozenset((path, _digest(value, timeless=True)) for path, value in _leaves(patch)))
+
+
+def _digest(value: object, *, timeless: bool = False) -> int:
+    text = orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    if timeless:
+        return hash(_TIME.sub("", text.decode()))
+    return hash(text)
