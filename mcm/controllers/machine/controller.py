@@ -125,7 +125,7 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
     return Memory(
         backoff=MachineBackoff(exhausted=exhausted, random=ctx.random),
         places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
-        permits=FailurePermits(),
+        permits=FailurePermits(wake=queue.add),
     )
 
 

@@ -7,8 +7,9 @@ runs, keeps a false alarm from taking the whole fleet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import final
 
 from mcm.api.machine import Machine, MachinePhase
@@ -71,21 +72,37 @@ def waiting_with(machines: Store[Machine], machine: Machine) -> Iterator[Machine
 
 
 @final
+@dataclass(slots=True)
+class _Write:
+    """A turn to Failed that is being written, and the keys of those it stands in the way of."""
+
+    uid: str
+    refused: set[str] = field(default_factory=set)
+
+
+@final
 class FailurePermits:
     """Which groups have a machine whose turn to Failed is being written right now.
 
     The store knows everything but that: between decision and answer, other workers decide too.
+    ``wake`` is called with the keys of those who were refused because of a write that then failed.
     """
 
-    def __init__(self) -> None:
-        self._in_flight: dict[str, str] = {}
+    def __init__(self, wake: Callable[[str], None]) -> None:
+        self._wake = wake
+        self._in_flight: dict[str, _Write] = {}
 
     def may_fail(self, machine: Machine, moving: Iterable[Machine]) -> bool:
-        """Tell whether ``machine`` may be given up, given those of its group that move."""
+        """Tell whether ``machine`` may be given up, given those of its group that move.
+
+        Who is refused is woken: by the group's coming to rest, or by the end of a failed write.
+        """
         group = group_of(machine)
         if not group:
             return True
-        if self._in_flight.get(group, machine.metadata.uid) != machine.metadata.uid:
+        write = self._in_flight.get(group)
+        if write is not None and write.uid != machine.metadata.uid:
+            write.refused.add(machine.metadata.key)
             return False
         others = sum(1 for other in moving if other.metadata.uid != machine.metadata.uid)
         return others < LIMIT
@@ -94,9 +111,15 @@ class FailurePermits:
     def writing(self, machine: Machine) -> Iterator[None]:
         """Hold the group's permit while the write is under way. Call with no await in between."""
         group = group_of(machine)
+        write = _Write(machine.metadata.uid)
         if group:
-            self._in_flight[group] = machine.metadata.uid
+            self._in_flight[group] = write
+        written = False
         try:
             yield
+            written = True
         finally:
             self._in_flight.pop(group, None)
+            if not written:
+                for key in sorted(write.refused):
+                    self._wake(key)

@@ -156,3 +156,27 @@ async def test_a_vm_whose_machine_is_only_missing_in_the_mirror_is_kept() -> Non
             b.driver.vms["hidden"] = "cloud:///h"
             await b.settle(2000)
         assert "hidden" in b.driver.vms
+
+
+@on_bench
+async def test_who_was_refused_because_of_a_write_that_then_failed_gets_its_turn() -> None:
+    async with bench() as b:
+        await b.make_class()
+        for name in ("a", "b"):
+            await b.running(name, group="d")
+        for name in ("a", "b"):
+            await b.set_ready(name, "False")
+        await b.until_phase("Unknown", "b")
+        await b.settle(595)
+        slow, broken = (
+            b.faults.delay(5, method="PATCH", path="/machines/a/status$"),
+            b.faults.answer(500, method="PATCH", path="/machines/a/status$"),
+        )
+        await b.settle(7)
+        assert sorted(await phases(b)) == ["Unknown", "Unknown"]
+        await b.set_ready("a", "True")
+        await b.settle(2)
+        slow.lift()
+        broken.lift()
+        await b.until_phase("Running", "a", within=30)
+        await b.until_phase("Failed", "b", within=30)
