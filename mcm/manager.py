@@ -1,7 +1,6 @@
 """The composition root: one control cluster, one target, a driver, and the controllers between.
 
-Start: check the servers, fill the mirrors, win the leases, work. Stop: take no new work, finish
-what is in flight, flush events, release the leases, close. Each phase is bounded in time.
+What runs when, and how it ends, is decided in :mod:`mcm.lifecycle`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import final
 
 from prometheus_client import CollectorRegistry
@@ -37,6 +36,7 @@ from mcm.events import EventRecorder, EventType
 from mcm.informers.factory import InformerFactory
 from mcm.informers.listwatch import NEWEST, ReflectorOptions
 from mcm.leaderelection import AllLeases, LeaderElector
+from mcm.lifecycle import Components, Kind, Lifecycle, Runner, TaskName, Work
 from mcm.options import Options
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,6 @@ logger = logging.getLogger(__name__)
 # The names the Go original's two processes contend for: holding both shuts both of them out.
 LEASE_NAMES = ("machine-controller-manager", "machine-controller")
 _REACH_SERVER = 10.0
-_FINISH_IN_FLIGHT = 5.0
 _ROOMS = (deployment, machineset, machine, machineclass, secret, node, safety)
 
 
@@ -75,7 +74,7 @@ class Manager:
         self._identity = identity
         self._client_metrics = ClientMetrics(registry)
         self._electors = self._make_electors(control)
-        self._fence = AllLeases(self._electors)
+        self._leases = AllLeases(self._electors)
         self._control = self._client(control)
         shared = target is control
         self._target = self._control if shared else (self._client(target) if target else None)
@@ -120,10 +119,24 @@ class Manager:
                 simulate_cloud=options.simulate_cloud,
             )
         )
-        self._services = self._provider_services()
+        self._services = self._named_services()
         self._controllers = tuple(self._build_controllers())
-        self._failed_controllers: dict[str, str] = {}
         registry.register(FleetCollector(self._control_informers))
+        self._lifecycle = Lifecycle(
+            Components(
+                mirrors=[factory.name for factory in self._factories()],
+                leases=self._leases.names,
+                services=list(self._services),
+                controllers=[controller.name for controller in self._controllers],
+            )
+        )
+        self._runner = Runner(
+            self._lifecycle,
+            self._tasks(),
+            lead=self._tell_who_leads,
+            shut_down_queues=self._shut_down_queues,
+            clock=clock,
+        )
 
     @property
     def driver(self) -> Driver:
@@ -140,28 +153,15 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until ``stop`` is set; return when all is finished and the leases are released.
 
+        Takes no longer than :data:`mcm.lifecycle.GRACE_PERIOD` for that; cancelled, far less.
         Raises ConfigurationError if a server cannot serve us, LeadershipLost if another took over,
-        and whatever ended a controller.
+        and whatever ended a controller, a mirror or a service. Leaves no task behind.
         """
-        await self._check_servers()
-        mirrors = [asyncio.create_task(f.run()) for f in self._factories()]
-        leading = asyncio.create_task(self._elect())
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({leading, stopping, *mirrors}, return_when=asyncio.FIRST_COMPLETED)
-            if not stopping.done():
-                await _first_failure(leading, *mirrors)
-            logger.info("stopping: finishing work in flight")
-        finally:
-            # The order is the contract: work ends before the leases go, mirrors outlive both.
-            await _cancel(stopping)
-            await _cancel(leading)
-            await _cancel(*mirrors)
-        logger.info("stopped")
+        await self._runner.run(stop)
 
     def alive(self) -> Mapping[str, str]:
         """Return what can no longer recover by itself, by name."""
-        return self._failed_controllers
+        return self._lifecycle.failed
 
     def ready(self) -> Mapping[str, str]:
         """Return each mirror that is not synced, or was not heard from lately, and why."""
@@ -180,7 +180,7 @@ class Manager:
             transport,
             clock=self._clock,
             user_agent=f"mcm/{__version__}",
-            fence=self._fence.check,
+            fence=self._leases.check,
             metrics=self._client_metrics,
             max_in_flight=self._options.max_in_flight,
             qps=self._options.kube_api_qps,
@@ -217,13 +217,15 @@ class Manager:
             for name in LEASE_NAMES
         ]
 
-    def _provider_services(self) -> Mapping[str, Service]:
-        services = services_of(self._driver)
-        if self._options.simulate_cloud and not services:
+    def _named_services(self) -> Mapping[str, Service]:
+        provider = self._options.provider
+        brought = services_of(self._driver)
+        if self._options.simulate_cloud and not brought:
             raise ConfigurationError(
-                f"--simulate-cloud: the provider {self._options.provider!r} brings no cloud to run"
+                f"--simulate-cloud: the provider {provider!r} brings no cloud to run"
             )
-        return services
+        named = {f"{provider}/{name}": service for name, service in brought.items()}
+        return {"events": self._events.run, **named}
 
     def _build_controllers(self) -> Iterator[Controller]:
         context = ControllerContext(
@@ -237,10 +239,10 @@ class Manager:
             provider=Provider(
                 self._driver,
                 clock=self._clock,
-                fence=self._fence,
+                fence=self._leases,
                 metrics=DriverMetrics.of(self._registry),
             ),
-            fence=self._fence,
+            fence=self._leases,
             options=self._options.settings,
             registry=self._registry,
             random=self._random,
@@ -273,57 +275,40 @@ class Manager:
                 logger.warning("waiting for the API server: %s", error)
             await self._clock.sleep(1.0)
 
-    async def _elect(self) -> None:
-        work: Callable[[], Awaitable[None]] = self._lead
-        for elector in reversed(self._electors):
-            work = _within(elector, work)
-        await work()
+    # ---- what the lifecycle runs ----------------------------------------------------------------
 
-    async def _lead(self) -> None:
-        await asyncio.gather(*(f.wait_synced() for f in self._factories()))
-        logger.info("leading: %d controllers", len(self._controllers))
-        self._tell_who_leads()
-        recorder = asyncio.create_task(self._events.run())
-        services = [recorder, *(asyncio.create_task(run()) for run in self._services.values())]
-        workers = {asyncio.create_task(c.run()): c for c in self._controllers}
-        try:
-            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                self._failed_controllers[workers[task].name] = "its workers ended"
-            await _first_failure(*done)
-        finally:
-            for controller in self._controllers:
-                controller.queue.shut_down()
-            await asyncio.wait(workers, timeout=_FINISH_IN_FLIGHT)
-            await _cancel(*workers)
-            await _cancel(*services)
+    def _tasks(self) -> Mapping[TaskName, Work]:
+        """Return how to run each of the components."""
+        tasks: dict[TaskName, Work] = {
+            TaskName(Kind.CHECKS): self._check_servers,
+            TaskName(Kind.SYNC): self._wait_synced,
+        }
+        for factory in self._factories():
+            tasks[TaskName(Kind.MIRROR, factory.name)] = factory.run
+        for lease in self._leases.names:
+            tasks[TaskName(Kind.LEASE, lease)] = partial(self._hold, lease)
+            tasks[TaskName(Kind.RELEASE, lease)] = partial(self._leases.release, lease)
+        for name, service in self._services.items():
+            tasks[TaskName(Kind.SERVICE, name)] = service
+        for controller in self._controllers:
+            tasks[TaskName(Kind.CONTROLLER, controller.name)] = controller.run
+        return tasks
+
+    async def _hold(self, lease: str) -> None:
+        await self._leases.hold(lease, partial(self._runner.lease_won, lease))
+
+    async def _wait_synced(self) -> None:
+        for factory in self._factories():
+            await factory.wait_synced()
 
     def _tell_who_leads(self) -> None:
+        """Tell who leads, on the leases."""
+        logger.info("leading: %d controllers", len(self._controllers))
         note = f"{self._identity} became leader"
         for elector in self._electors:
             if elector.lease is not None:
                 self._events.event(LEASES, elector.lease, EventType.NORMAL, "LeaderElection", note)
 
-
-def _within(
-    elector: LeaderElector, work: Callable[[], Awaitable[None]]
-) -> Callable[[], Awaitable[None]]:
-    async def guarded() -> None:
-        await elector.run(work)
-
-    return guarded
-
-
-async def _first_failure(*tasks: asyncio.Task[None]) -> None:
-    for task in tasks:
-        if task.done():
-            await task
-
-
-async def _cancel(*tasks: asyncio.Task[object] | asyncio.Task[None]) -> None:
-    """End ``tasks`` and wait for them; their own errors were somebody else's to report."""
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with suppress(asyncio.CancelledError, Exception):
-            await task
+    def _shut_down_queues(self) -> None:
+        for controller in self._controllers:
+            controller.queue.shut_down()

@@ -44,9 +44,6 @@ log = logging.getLogger(__name__)
 SLOW_RECONCILE = 30.0
 """Seconds after which a reconcile that still runs is reported by name."""
 
-STOP_GRACE = 30.0
-"""Seconds that workers have to end after their queue was shut down."""
-
 _SOONEST = 0.01  # seconds: no outcome can make a worker spin on one key
 
 
@@ -157,7 +154,7 @@ class Controller:
         metrics: ControllerMetrics | None = None,
         warn: Callable[[str, str, str], None] | None = None,
         slow_after: float = SLOW_RECONCILE,
-        stop_grace: float = STOP_GRACE,
+        stop_grace: float | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"controller {name} needs at least one worker, got {workers}")
@@ -178,8 +175,9 @@ class Controller:
     async def run(self) -> None:
         """Work until the queue is shut down and empty, or until cancelled.
 
-        After a shutdown the workers finish what is in flight and what is ready; those that have not
-        ended ``stop_grace`` seconds later are cancelled, and what they were at is logged.
+        After a shutdown the workers finish what is in flight and what is ready. Those that have not
+        ended when this is cancelled, or ``stop_grace`` seconds later if that is given, are
+        cancelled too, and what they were at is logged.
 
         Raises WorkerEnded, or a group of what the workers raised, if one ended before the shutdown.
         """
@@ -216,15 +214,16 @@ class Controller:
         if not self.queue.is_shut_down:
             dead = ", ".join(worker.get_name() for worker in workers if worker.done())
             raise WorkerEnded(f"controller {self.name}: {dead} ended without being asked to")
-        _, late = await asyncio.wait(workers, timeout=self._stop_grace)
-        if late:
-            log.warning(
-                "controller %s: %d workers did not end within %.0f s, cancelling; in flight: %s",
-                self.name,
-                len(late),
-                self._stop_grace,
-                ", ".join(self.queue.processing) or "none",
-            )
+        try:
+            await asyncio.wait(workers, timeout=self._stop_grace)
+        finally:
+            if late := sum(not worker.done() for worker in workers):
+                log.warning(
+                    "controller %s: %d workers did not end in time, cancelling; in flight: %s",
+                    self.name,
+                    late,
+                    ", ".join(self.queue.processing) or "none",
+                )
 
     async def _process(self, key: str) -> None:
         with self._measured(key), reconciling(f"{self.name} {key}") as reconcile:

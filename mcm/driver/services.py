@@ -22,9 +22,9 @@ class BringsServices(Protocol):
 
         class ExampleDriver(UnsupportedDriver):
             def services(self) -> Mapping[str, Service]:
-                return {"example-notifications": self._poll}
+                return {"notifications": self._poll}
 
-    The names show in logs and in ``/healthz``. Not called before the manager runs; called once.
+    The names show in logs and in ``/healthz``, after the provider's. Called once.
     """
 
     def services(self) -> Mapping[str, Service]: ...

@@ -19,8 +19,8 @@ from mcm.api.meta import ObjectMeta
 from mcm.api.timestamps import micro_time
 from mcm.client.errors import KubeError
 
-JITTER = 1.2
-"""A candidate waits up to (1 + JITTER) retry periods between two attempts."""
+RENEWALS_IN_TIME = 1.2
+"""How many retry periods must fit into the renew deadline, as in client-go."""
 
 
 @final
@@ -44,8 +44,8 @@ class Timings:
         found = []
         if self.retry_period <= 0:
             found.append("the retry period must be positive")
-        if self.renew_deadline <= self.retry_period * JITTER:
-            found.append(f"the renew deadline must exceed {JITTER} retry periods")
+        if self.renew_deadline <= self.retry_period * RENEWALS_IN_TIME:
+            found.append(f"the renew deadline must exceed {RENEWALS_IN_TIME} retry periods")
         if self.lease_duration <= self.renew_deadline + self.retry_period:
             found.append("the lease duration must exceed renew deadline plus retry period")
         if self.lease_duration < 1:
@@ -86,6 +86,7 @@ class Election:
         self._identity = identity
         self.timings = timings
         self._lease: Lease | None = None
+        self._seen = False
         self._changed_at = 0.0  # when the observed record last changed
         self._renewed_at: float | None = None  # when our last successful write was sent
         self._may_hold = False  # a write of ours may stand in the lease
@@ -114,12 +115,22 @@ class Election:
     def leading(self, now: float) -> bool:
         return self._renewed_at is not None and self.time_left(now) > self.timings.margin
 
+    def free_in(self, now: float) -> float:
+        """Return the seconds for which another holds the lease unless it renews; infinity as long
+        as nobody looked, 0 if nobody holds it or we do."""
+        if not self._seen:
+            return math.inf
+        if self._lease is None or self.holder in ("", self._identity):
+            return 0.0
+        return max(0.0, self._changed_at + self._duration_of(self._lease.spec) - now)
+
     # What was seen
 
     def observe(self, lease: Lease | None, now: float) -> None:
         """Take in what a read returned at ``now``; None: there is no such lease."""
         if lease is None or self._lease is None or lease.spec != self._lease.spec:
             self._changed_at = now
+        self._seen = True
         self._lease = lease
         if self.holder != self._identity:
             self._renewed_at = None

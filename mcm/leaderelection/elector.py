@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random as random_module
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import final
+from contextlib import suppress
+from typing import NoReturn, final
 
 from prometheus_client import CollectorRegistry
 
@@ -23,13 +25,17 @@ from mcm.client.errors import (
 )
 from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
-from mcm.leaderelection.election import JITTER, Election, LeadershipLost, Timings, Write
+from mcm.leaderelection.election import Election, LeadershipLost, Timings, Write
 from mcm.leaderelection.metrics import ElectionMetrics
 from mcm.metrics import once_per_registry
 
 log = logging.getLogger(__name__)
 
 _RELEASE_RETRY = 0.1  # seconds
+_JITTER = 0.2
+"""A candidate looks again after a retry period, less up to this part of it: never later, so that
+whoever died is followed within lease duration and retry period."""
+_TICK = 0.001  # seconds: timers may come so much too early
 
 
 def new_identity(host: str = "") -> str:
@@ -70,6 +76,7 @@ class LeaderElector:
         self._election = Election(
             name=name, namespace=namespace, identity=identity, timings=self._timings
         )
+        self._look = asyncio.Event()
         self._metrics: ElectionMetrics | None = None
         if registry is not None:
             self._metrics = once_per_registry(registry, ElectionMetrics)
@@ -102,6 +109,36 @@ class LeaderElector:
         """Return the seconds for which :meth:`fence` lets pass if nothing is renewed."""
         return max(0.0, self._time_to_renew()) if self.is_leading else 0.0
 
+    @property
+    def free_in(self) -> float:
+        """For how many seconds another holds the lease unless it renews; infinity if not known."""
+        return self._election.free_in(self._clock.monotonic())
+
+    def look_now(self) -> None:
+        """Let a candidate that waits look at the lease at once."""
+        self._look.set()
+
+    async def hold(
+        self,
+        won: Callable[[], None],
+        *,
+        obstructed: Callable[[], float] = lambda: 0.0,
+        changed: Callable[[], None] = lambda: None,
+    ) -> NoReturn:
+        """Wait for the lease, call ``won``, renew until it is lost; raise LeadershipLost then.
+
+        Nothing is released, be it lost or this call cancelled: that is for :meth:`release`.
+        ``obstructed`` tells for how many seconds other leases forbid taking this one; if they do
+        once it is held, it is given up. ``changed`` is called when the lease has changed hands.
+        """
+        try:
+            await self._acquire(obstructed, changed)
+            won()
+            await self._renew_until_lost(obstructed)
+        finally:
+            self._resign()
+            changed()
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run ``lead`` once under it, release it; return when ``lead`` does.
 
@@ -110,30 +147,46 @@ class LeaderElector:
         ended. What ``lead`` raises is raised.
         """
         try:
-            await self._acquire()
-            log.info("leading: lease %s/%s acquired", self._namespace, self.name)
-            self._report(leading=True)
+            await self._acquire(lambda: 0.0, lambda: None)
             await self._while_renewing(lead)
         finally:
-            self._election.resign()
-            self._report(leading=False)
-            await self._release()
+            self._resign()
+            await self.release()
 
-    async def _acquire(self) -> None:
+    async def _acquire(self, obstructed: Callable[[], float], changed: Callable[[], None]) -> None:
         log.info("waiting for lease %s/%s as %s", self._namespace, self.name, self.identity)
-        seen = ""
-        while not await self._attempt(self._timings.request_limit):
-            if self.holder != seen:
-                seen = self.holder
-                log.info("lease %s/%s is held by %s", self._namespace, self.name, seen or "nobody")
-            pause = self._timings.retry_period * (1 + JITTER * self._random.random())
-            await self._clock.sleep(pause)
+        limit, known = self._timings.request_limit, self._standing()
+        while not await self._attempt(limit, obstructed):
+            if (standing := self._standing()) != known:
+                known = standing
+                log.info("lease %s/%s is held by %s", self._namespace, self.name, standing[1])
+                changed()
+            await self._pause(max(self.free_in, obstructed()))
+        log.info("lease %s/%s acquired", self._namespace, self.name)
+        self._report(leading=True)
+        changed()
+
+    def _standing(self) -> tuple[bool, str]:
+        """What others wait for: whether anybody looked yet, and who holds the lease."""
+        return self.free_in < math.inf, self.holder or "nobody"
+
+    async def _pause(self, until_free: float) -> None:
+        """Wait until the lease runs out or is to be looked at again, whichever is sooner."""
+        pause = self._timings.retry_period * (1 - _JITTER * self._random.random())
+        if until_free > 0:
+            pause = min(pause, until_free + _TICK)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._look.wait()
+        self._look.clear()
 
     async def _while_renewing(self, lead: Callable[[], Awaitable[None]]) -> None:
         failure: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
-                renewal = group.create_task(self._renew_until_lost(), name=f"renew-{self.name}")
+                renewal = group.create_task(
+                    self._renew_until_lost(lambda: 0.0), name=f"renew-{self.name}"
+                )
                 try:
                     # Awaited in this task: a cancellation from outside reaches it first, and the
                     # renewal goes on until it has ended.
@@ -154,17 +207,29 @@ class LeaderElector:
         if failure is not None:
             raise failure
 
-    async def _renew_until_lost(self) -> None:
-        """Raise LeadershipLost when that is so; never return."""
+    async def _renew_until_lost(self, obstructed: Callable[[], float]) -> NoReturn:
+        """Raise LeadershipLost when that is so, or when other leases bid us give way."""
         period, limit = self._timings.retry_period, self._timings.request_limit
         try:
             while (left := self._time_to_renew()) > 0:
                 await self._clock.sleep(min(period, left))
+                if obstructed() > 0:
+                    await self._give_way()
                 if (left := self._time_to_renew()) > 0:
                     await self._attempt(min(limit, left))
+        except LeadershipLost:
+            raise
         except Exception as error:  # whatever it is, nobody renews any more
             raise LeadershipLost(f"renewing lease {self.name} failed: {error!r}") from error
         raise self._loss()
+
+    async def _give_way(self) -> NoReturn:
+        """Release what is of no use to us alone, so that whoever else waits for it gets it."""
+        self._resign()
+        await self.release()
+        raise LeadershipLost(
+            f"lease {self._namespace}/{self.name} given up: another holds what we need with it"
+        )
 
     def _loss(self) -> LeadershipLost:
         holder = self.holder or "nobody known"
@@ -174,18 +239,18 @@ class LeaderElector:
     def _time_to_renew(self) -> float:
         return self._election.time_left(self._clock.monotonic()) - self._timings.margin
 
-    async def _attempt(self, limit: float) -> bool:
+    async def _attempt(self, limit: float, obstructed: Callable[[], float] = lambda: 0.0) -> bool:
         """Try once, for at most ``limit`` seconds; return whether we lead then."""
         try:
             async with asyncio.timeout(limit):
-                await self._acquire_or_renew()
+                await self._acquire_or_renew(obstructed)
         except (Conflict, AlreadyExists):
             log.debug("lease %s/%s: another was faster", self._namespace, self.name)
         except (KubeError, TimeoutError) as error:
             self._warn("attempt failed", error)
         return self.is_leading
 
-    async def _acquire_or_renew(self) -> None:
+    async def _acquire_or_renew(self, obstructed: Callable[[], float]) -> None:
         write = self._election.renewal(self._clock.monotonic(), self._clock.now())
         if write is not None:
             try:
@@ -198,7 +263,7 @@ class LeaderElector:
                 return
         self._election.observe(await self._read(), self._clock.monotonic())
         write = self._election.bid(self._clock.monotonic(), self._clock.now())
-        if write is not None:
+        if write is not None and obstructed() <= 0:
             await self._send(write)
 
     async def _read(self) -> Lease | None:
@@ -218,8 +283,11 @@ class LeaderElector:
             )
         self._election.renewed(lease, sent_at=sent_at, now=self._clock.monotonic())
 
-    async def _release(self) -> None:
-        """Give the lease up if it is still ours; a failure only costs the others some waiting."""
+    async def release(self) -> None:
+        """Give the lease up if it is still ours; a failure only costs the others some waiting.
+
+        Only once nobody holds it here any more: neither :meth:`hold` nor :meth:`run` runs.
+        """
         if not self._election.may_hold:
             return
         try:
@@ -246,6 +314,10 @@ class LeaderElector:
     def _warn(self, what: str, error: Exception) -> None:
         cause = str(error) or type(error).__name__
         log.warning("lease %s/%s: %s: %s", self._namespace, self.name, what, cause)
+
+    def _resign(self) -> None:
+        self._election.resign()
+        self._report(leading=False)
 
     def _report(self, *, leading: bool) -> None:
         if self._metrics is not None:

@@ -59,7 +59,7 @@ def provider(context: ProviderContext) -> Driver:
         namespace=context.namespace,
         clock=context.clock,
         randomness=context.random,
-        services={"simulated-cloud": _cloud(context).run} if context.simulate_cloud else {},
+        services={"cloud": _cloud(context).run} if context.simulate_cloud else {},
     )
 
 

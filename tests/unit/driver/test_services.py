@@ -71,7 +71,7 @@ def test_services_are_taken_by_name() -> None:
     assert services_of(Polling()) == {"poll": poll}
 
 
-@pytest.mark.parametrize(("asked", "names"), [(False, []), (True, ["simulated-cloud"])])
+@pytest.mark.parametrize(("asked", "names"), [(False, []), (True, ["cloud"])])
 def test_the_simulated_cloud_is_a_service_when_asked_for(asked: bool, names: list[str]) -> None:
     driver = simulated(context(simulate_cloud=asked))
     assert list(services_of(driver)) == names

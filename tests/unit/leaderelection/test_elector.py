@@ -215,10 +215,10 @@ async def test_an_answer_that_got_lost_is_found_out_by_reading() -> None:
     await cancel(running)
 
 
-def usurp(server: LeaseServer) -> None:
-    lease = server.leases["lease"]
+def usurp(server: LeaseServer, name: str = "lease") -> None:
+    lease = server.leases[name]
     body = Lease(metadata=lease.metadata, spec=type(lease.spec)(holder_identity="usurper"))
-    server.update("lease", body)
+    server.update(name, body)
 
 
 @virtual
