@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from mcm.client.errors import KubeError
+from mcm.api.meta import JSONObject, ObjectMeta, Resource, T
+from mcm.client.errors import KubeError, NotFound
+from mcm.client.verbs import ObjectWriter
+from mcm.controllers.preconditions import for_this_object
 
 Item = TypeVar("Item")
 
@@ -31,6 +34,28 @@ async def fan_out(
         for item in items:
             group.create_task(guarded(item))
     return tuple(errors)
+
+
+async def patch_each(
+    writer: ObjectWriter,
+    resource: Resource[T],
+    changes: Iterable[tuple[ObjectMeta, JSONObject]],
+    *,
+    bound: Callable[[ObjectMeta, JSONObject], JSONObject] = for_this_object,
+) -> tuple[KubeError, ...]:
+    """Apply to each object its change, ``bound`` to the object meant; return the refusals.
+
+    One that is gone by now needs no change any more.
+    """
+
+    async def patch(pair: tuple[ObjectMeta, JSONObject]) -> None:
+        meta, change = pair
+        try:
+            await writer.patch(resource, meta.name, bound(meta, change), namespace=meta.namespace)
+        except NotFound:
+            return
+
+    return await fan_out(patch, changes)
 
 
 def raise_together(message: str, errors: Iterable[KubeError]) -> None:

@@ -10,11 +10,10 @@ from mcm.api.machine import MACHINES, Machine, MachinePhase, MachineSet, Machine
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.api.templates import machine_spec_of
-from mcm.client.errors import KubeError, NotFound
+from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectWriter
-from mcm.controllers.fanout import fan_out
+from mcm.controllers.fanout import patch_each
 from mcm.controllers.machineset.machine_template import is_creation_timeout
-from mcm.controllers.preconditions import for_this_object
 from mcm.controllers.replicas.in_place_fields import (
     NODE_TEMPLATE,
     configuration_change,
@@ -29,18 +28,8 @@ async def sync_templates(
     """Bring ``machines`` up to the template, one patch each at most; return the refusals."""
     template = machine_set.spec.template
     wanted, raw = machine_spec_of(template), template.spec.get(NODE_TEMPLATE)
-
-    async def patch(pair: tuple[Machine, JSONObject]) -> None:
-        meta, change = pair[0].metadata, pair[1]
-        try:
-            await writer.patch(
-                MACHINES, meta.name, for_this_object(meta, change), namespace=meta.namespace
-            )
-        except NotFound:
-            return  # gone: nothing is left to be patched
-
-    changes = ((m, sync_change(m, wanted, raw_node_template=raw)) for m in machines)
-    return await fan_out(patch, (pair for pair in changes if pair[1]))
+    changes = ((m.metadata, sync_change(m, wanted, raw_node_template=raw)) for m in machines)
+    return await patch_each(writer, MACHINES, (pair for pair in changes if pair[1]))
 
 
 def sync_change(machine: Machine, wanted: MachineSpec, *, raw_node_template: object) -> JSONObject:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, final
 
 from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
-from mcm.controllers.fanout import fan_out, raise_together
+from mcm.controllers.fanout import patch_each, raise_together
 from mcm.controllers.owning.claims import (
     adoption,
     claims_of,
@@ -62,8 +62,8 @@ class Claimer(Generic[Owner, Child]):
         claims = claims_of(
             meta,
             selector,
-            children=children_of(self._children, meta.uid),
-            orphans=orphans_for(self._children, selector, meta.namespace),
+            children=self._legible(children_of(self._children, meta.uid)),
+            orphans=self._legible(orphans_for(self._children, selector, meta.namespace)),
         )
         if claims.adopt:
             await self._prove_alive(meta)
@@ -92,26 +92,29 @@ class Claimer(Generic[Owner, Child]):
         if found.metadata.deletion_timestamp is not None:
             raise _gone(resource.kind, owner, "it is being deleted")
 
+    def _legible(self, found: Iterable[Child]) -> Iterator[Child]:
+        """Leave out those whose newest state cannot be read: whatever would be decided about the
+        last legible one, the server would refuse for as long as that lasts."""
+        unreadable = self._children.unreadable
+        return (child for child in found if child.metadata.key not in unreadable)
+
     async def _patch_each(
         self, changes: Iterable[tuple[ObjectMeta, JSONObject]]
     ) -> Sequence[KubeError]:
-        return await fan_out(lambda pair: self._patch(*pair), changes)
+        return await patch_each(
+            self._writer,
+            self._ownership.child,
+            ((self._latest(child), change) for child, change in changes),
+            bound=for_this_version,
+        )
 
-    async def _patch(self, child: ObjectMeta, change: JSONObject) -> None:
-        """Apply ``change`` to a child whose bonds are as they were when it was decided on; what
-        else of it was written since changes the version, and not the decision."""
+    def _latest(self, child: ObjectMeta) -> ObjectMeta:
+        """Return the newest known state of a child, if its bonds are as they were when the claim
+        was made: what else was written since changes the version, and not the decision."""
         latest = self._children.get(child.key)
         if latest is not None and same_bonds(latest.metadata, child):
-            child = latest.metadata
-        try:
-            await self._writer.patch(
-                self._ownership.child,
-                child.name,
-                for_this_version(child, change),
-                namespace=child.namespace,
-            )
-        except NotFound:
-            return  # gone: nobody's any more
+            return latest.metadata
+        return child
 
 
 def _gone(kind: str, owner: ObjectMeta, why: str) -> OwnerGone:

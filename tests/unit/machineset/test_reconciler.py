@@ -350,6 +350,7 @@ def test_orphans_are_adopted_and_strangers_released() -> None:
 def test_nothing_is_adopted_by_a_set_that_was_deleted_meanwhile() -> None:
     async def scenario() -> None:
         cluster = Cluster()
+        controllers = running(cluster)  # the stores are there now
         await cluster.create(
             MACHINES, {"metadata": {"name": "stray", "labels": LABELS}, "spec": SPEC}
         )
@@ -362,7 +363,7 @@ def test_nothing_is_adopted_by_a_set_that_was_deleted_meanwhile() -> None:
         found = cluster.api.objects["machinesets", f"{cluster.namespace}/set"]["metadata"]
         assert isinstance(found, dict)
         found["uid"] = "another"
-        async with running(cluster) as controllers:
+        async with controllers:
             await controllers.settle()
             assert cluster.get(MACHINES, "stray").metadata.owner_references == ()
 

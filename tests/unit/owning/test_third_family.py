@@ -108,6 +108,7 @@ def test_an_orphan_is_adopted_by_one_of_two_that_select_it() -> None:
 def test_an_owner_the_server_does_not_know_any_more_adopts_nothing(gone: str) -> None:
     async def scenario() -> None:
         cluster = Cluster()
+        controllers = running(cluster)  # the stores are there now
         await cluster.create(WIDGET_SETS, widget_set(1))
         await cluster.create(WIDGETS, widget("stray"))
         finalized: JSONObject = {"metadata": {"finalizers": [FINALIZER]}}
@@ -122,7 +123,7 @@ def test_an_owner_the_server_does_not_know_any_more_adopts_nothing(gone: str) ->
             metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         else:
             del cluster.api.objects[key]
-        async with running(cluster) as controllers:
+        async with controllers:
             cluster.writes.clear()
             await controllers.settle(60)
             assert owner_of(cluster, "stray") == ""
@@ -172,6 +173,27 @@ def test_an_adoption_that_is_refused_for_good_does_not_stop_the_set() -> None:
             await controllers.settle(60)
             assert owner_of(cluster, "stray") == ""
             assert len(cluster.all(WIDGETS)) == 2
+
+    play(scenario)
+
+
+def test_an_orphan_whose_newest_state_cannot_be_read_is_left_alone() -> None:
+    """The mirror shows its last legible state: no version of that will ever be accepted."""
+
+    async def scenario() -> None:
+        cluster = Cluster()
+        controllers = running(cluster)  # the stores are there now
+        await cluster.create(WIDGETS, widget("stray"))
+        newest = cluster.api.objects["widgets", "ns/stray"]["metadata"]
+        assert isinstance(newest, dict)
+        newest["resourceVersion"] = "500"
+        cluster.factory.store(WIDGETS).mark_unreadable("ns/stray", "color: not a string")
+        async with controllers:
+            await cluster.create(WIDGET_SETS, widget_set(1))
+            await controllers.settle(60)
+            assert owner_of(cluster, "stray") == ""
+            assert the_set(cluster).status.replicas == 1
+            assert [w.name for w in cluster.writes if w.name == "stray"] == ["stray"]  # our own
 
     play(scenario)
 

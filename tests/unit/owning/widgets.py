@@ -86,6 +86,7 @@ class WidgetSetReconciler:
     async def reconcile(self, key: str) -> Outcome:
         widget_set = self._sets.get(key)
         if widget_set is None:
+            self._control.forget(key)
             return DONE
         if widget_set.metadata.deletion_timestamp is not None:
             return await self._end(widget_set)
