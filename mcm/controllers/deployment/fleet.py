@@ -78,6 +78,22 @@ class SetState:
             return 0
         return sum(self.serving[max(0, len(self.serving) - replicas) :])
 
+    def loss(self, replicas: int) -> int:
+        """How many machines that serve go with the last one of ``replicas``: 1 or 0."""
+        machines = len(self.serving)
+        return int(not self.deleted and 0 < replicas <= machines and self.serving[-replicas])
+
+    def reduced(self, replicas: int, by: int, *, losing: int = 0) -> int:
+        """Return ``replicas`` less at most ``by``, as long as no more than ``losing`` machines that
+        serve go. Replicas may be billions; only those that have machines are looked at one by one.
+        """
+        least = max(0, replicas - max(0, by))
+        left = max(least, min(replicas, len(self.serving)))
+        while left > least and self.loss(left) <= losing:
+            losing -= self.loss(left)
+            left -= 1
+        return left
+
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class NodeMarks:
 
 
 def has_tainted_nodes(machine_set: MachineSet) -> bool:
-    """Tell whether the set says that its nodes were tainted."""
+    """Tell whether the set says that its nodes were, or are about to be, tainted."""
     return ANNOTATION_PREFER_NO_SCHEDULE in machine_set.metadata.annotations
 
 
@@ -155,7 +155,7 @@ class NodeMarker:
                 marks_for(
                     s,
                     is_new=s is snapshot.new,
-                    tainting=snapshot.taints_old_nodes and updating,
+                    tainting=snapshot.taints_old_nodes and updating and has_tainted_nodes(s),
                     updating=updating,
                     complete=complete,
                     annotating=self._annotating,

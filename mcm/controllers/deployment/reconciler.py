@@ -17,10 +17,11 @@ from mcm.api.machine import (
     MachineDeploymentStatus,
     MachineSet,
 )
+from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_REVISION, MACHINE_FINALIZER, REASON_SET_CREATE_ERROR
 from mcm.api.selectors import is_empty
 from mcm.api.validation import describe, validate_machine_deployment
-from mcm.client.errors import ApiError, KubeError
+from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
@@ -35,7 +36,12 @@ from mcm.controllers.deployment.revisions import beyond_history, rollback
 from mcm.controllers.deployment.rollout import Decision, next_step
 from mcm.controllers.deployment.scaling import scale_down_marks
 from mcm.controllers.deployment.set_actions import SetActions
-from mcm.controllers.deployment.sets import new_set, wanted_sets, without_taint_annotation
+from mcm.controllers.deployment.sets import (
+    new_set,
+    set_change,
+    wanted_sets,
+    without_taint_annotation,
+)
 from mcm.controllers.deployment.status import (
     NOT_SUPPORTED,
     counted_status,
@@ -93,15 +99,16 @@ class DeploymentReconciler:
     async def _manage(self, deployment: MachineDeployment) -> Outcome:
         errors = [*await self._sets.claim(deployment)]
         errors += await self._label_adopted(self._look_at(deployment))
-        deployment, refusals = await self._pass_on_marks(deployment)
-        errors += refusals
+        deployment, unmarked = await self._pass_on_marks(deployment, errors)
         if await self._roll_back(self._look_at(deployment)):
             return DONE  # the deployment has changed: what follows is another pass's
         snapshot = self._look_at(deployment)
         decision = next_step(snapshot, self._clock.now())
+        if unmarked:
+            decision = decision.without_reductions(snapshot)
         created = decision.create is not None and await self._create_new_set(snapshot, decision)
         errors += await self._change_sets(snapshot, decision)
-        snapshot = self._look_at(await self._number(self._look_at(deployment)))
+        snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
         status = status_after(snapshot, decision, self._clock.now(), created=created)
         errors += await self._mark_nodes(snapshot, status)
         errors += await self._clean_up(snapshot, status)
@@ -135,21 +142,25 @@ class DeploymentReconciler:
             pairs = ((machine, step.of_a_machine) for machine in step.machines)
             errors += await self._sets.patch_machines(pairs)
             if step.change is not None:
-                await self._sets.patch(machine_set, step.change)
+                errors += await self._sets.try_patch(machine_set, step.change)
         return errors
 
     async def _pass_on_marks(
-        self, deployment: MachineDeployment
-    ) -> tuple[MachineDeployment, list[KubeError]]:
-        """Mark the machines that the autoscaler wants gone, then take care of its list."""
+        self, deployment: MachineDeployment, errors: list[KubeError]
+    ) -> tuple[MachineDeployment, bool]:
+        """Mark the machines that the autoscaler wants gone, then take care of its list.
+
+        Tell also whether a machine could not be marked: its set, if it shrank now, would take
+        another one.
+        """
         sets = self._sets.owned(deployment)
-        marks = scale_down_marks(
-            deployment, lambda name: self._sets.machine_among(name, sets), self._clock.now()
-        )
-        errors = [*await self._sets.patch_machines(marks.machines)]
+        find = self._sets.finder_among(sets)
+        marks = scale_down_marks(deployment, find, self._clock.now())
+        refusals = await self._sets.patch_machines(marks.machines)
+        errors += refusals
         if marks.change is not None:
-            deployment = await self._writer.patch(deployment, marks.change)
-        return deployment, errors
+            deployment = await self._note(deployment, marks.change, errors)
+        return deployment, bool(refusals)
 
     async def _roll_back(self, snapshot: DeploymentSnapshot) -> bool:
         asked = (
@@ -179,6 +190,8 @@ class DeploymentReconciler:
             taken = msgspec.structs.replace(deployment.status, collision_count=collisions)
             await self._writer.write_status(deployment, taken)
             raise
+        except AlreadyExists:
+            raise  # it is there and not known yet, as after a lost answer
         except ApiError as error:
             if not any(cause.reason == _NAMESPACE_ENDS for cause in error.causes):
                 note = f"Could not create machine set {wanted.metadata.name}: {error}"
@@ -204,15 +217,16 @@ class DeploymentReconciler:
             return [error]
         return []
 
-    async def _number(self, snapshot: DeploymentSnapshot) -> MachineDeployment:
+    async def _number(
+        self, snapshot: DeploymentSnapshot, errors: list[KubeError]
+    ) -> MachineDeployment:
         """Let the deployment bear its new set's revision."""
         deployment, new = snapshot.deployment, snapshot.new
         revision = new.metadata.annotations.get(ANNOTATION_REVISION) if new else None
         if revision in (None, deployment.metadata.annotations.get(ANNOTATION_REVISION)):
             return deployment
-        return await self._writer.patch(
-            deployment, {"metadata": {"annotations": {ANNOTATION_REVISION: revision}}}
-        )
+        change: JSONObject = {"metadata": {"annotations": {ANNOTATION_REVISION: revision}}}
+        return await self._note(deployment, change, errors)
 
     async def _mark_nodes(
         self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
@@ -221,9 +235,8 @@ class DeploymentReconciler:
             return []
         errors = [*await self._nodes.mark(snapshot, status)]
         if snapshot.new is not None and has_tainted_nodes(snapshot.new) and not errors:
-            await self._sets.change(
-                snapshot.deployment, snapshot.new, without_taint_annotation(snapshot.new)
-            )
+            change = set_change(snapshot.new, without_taint_annotation(snapshot.new))
+            errors += await self._sets.try_patch(snapshot.new, change)
         return errors
 
     async def _clean_up(
@@ -278,6 +291,19 @@ class DeploymentReconciler:
 
     def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:
         self._events.event(MACHINE_DEPLOYMENTS, deployment, "Warning", reason, note)
+
+    async def _note(
+        self, deployment: MachineDeployment, change: JSONObject, errors: list[KubeError]
+    ) -> MachineDeployment:
+        """Write on the deployment what no other step needs. Raises Conflict and NotFound: it has
+        changed or gone, and the pass is over."""
+        try:
+            return await self._writer.patch(deployment, change)
+        except (Conflict, NotFound):
+            raise
+        except KubeError as error:
+            errors.append(error)
+            return deployment
 
 
 def _complaint_about(deployment: MachineDeployment) -> str:

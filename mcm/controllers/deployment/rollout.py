@@ -8,7 +8,7 @@ way out included, and never fewer that serve than ``bounds.least``, if there wer
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import final
 
@@ -31,13 +31,21 @@ class Decision:
     """Sizes to set (by set UID), or a new set to ``create`` with that many replicas.
 
     ``rolling`` tells that an update is free to go on, so that its progress is to be watched;
-    ``unsupported`` that one is wanted which this version cannot do.
+    ``unsupported`` that one is wanted which this version cannot do. Sets ``withheld`` are to change
+    their size, but not now.
     """
 
     targets: Targets = field(default_factory=dict)
     create: int | None = None
     rolling: bool = False
     unsupported: bool = False
+    withheld: frozenset[str] = frozenset()
+
+    def without_reductions(self, snapshot: DeploymentSnapshot) -> Decision:
+        """Return the part of it that makes no set smaller; the others are ``withheld``."""
+        sizes = {s.metadata.uid: s.spec.replicas for s in snapshot.sets}
+        growing = {uid: size for uid, size in self.targets.items() if size > sizes[uid]}
+        return replace(self, targets=growing, withheld=frozenset(self.targets.keys() - growing))
 
 
 def next_step(snapshot: DeploymentSnapshot, now: datetime) -> Decision:
@@ -101,19 +109,16 @@ def rolling_step(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
 def _shrink(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
     """Take from the old sets, oldest first: before all else machines that do not serve."""
     budget = _budget(new, fleet, bounds)
-    floor = must_serve(fleet, bounds)
-    targets = {s.uid: s.replicas for s in fleet.old if s.replicas > 0}
-    guaranteed = fleet.guaranteed()
+    spare = fleet.guaranteed() - must_serve(fleet, bounds)
+    targets = {s.uid: s.replicas for s in fleet.old}
     for harmless in (True, False):
-        for state in (s for s in fleet.old if s.uid in targets):
-            while budget > 0 and targets[state.uid] > 0:
-                loss = _loss(state, targets[state.uid])
-                if (loss and harmless) or guaranteed - loss < floor:
-                    break
-                targets[state.uid] -= 1
-                guaranteed -= loss
-                budget -= 1
-    return {s.uid: targets[s.uid] for s in fleet.old if targets.get(s.uid, s.replicas) < s.replicas}
+        for state in fleet.old:
+            before = targets[state.uid]
+            after = state.reduced(before, budget, losing=0 if harmless else spare)
+            targets[state.uid] = after
+            spare -= state.guaranteed(before) - state.guaranteed(after)
+            budget -= before - after
+    return {s.uid: targets[s.uid] for s in fleet.old if targets[s.uid] < s.replicas}
 
 
 def _budget(new: SetState, fleet: Fleet, bounds: Bounds) -> int:
@@ -122,11 +127,6 @@ def _budget(new: SetState, fleet: Fleet, bounds: Bounds) -> int:
     itself."""
     not_yet = max(0, new.replicas - new.available - new.preserved)
     return fleet.replicas() - bounds.least - not_yet
-
-
-def _loss(state: SetState, replicas: int) -> int:
-    """How many machines that serve go with the next replica taken: 1 or 0."""
-    return state.guaranteed(replicas) - state.guaranteed(replicas - 1)
 
 
 # ---- recreate ------------------------------------------------------------------------------------

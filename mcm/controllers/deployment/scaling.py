@@ -142,18 +142,17 @@ def _serving_on(
 ) -> dict[str, int]:
     """Where the shares would cost machines that must go on serving, take idle ones instead."""
     floor = must_serve(fleet, bounds)
-    owed = 0
+    left, owed = fleet.guaranteed(targets), 0
     for state in ordered:
-        while targets[state.uid] < state.replicas and fleet.guaranteed(targets) < floor:
+        useful = min(state.replicas, len(state.serving))
+        while targets[state.uid] < useful and left < floor:
             targets[state.uid] += 1
+            left += state.loss(targets[state.uid])
             owed += 1
     for state in ordered:
-        while owed > 0 and targets[state.uid] > 0:
-            lower = targets[state.uid] - 1
-            if state.guaranteed(lower) < state.guaranteed(lower + 1):
-                break
-            targets[state.uid] = lower
-            owed -= 1
+        lower = state.reduced(targets[state.uid], owed)
+        owed -= targets[state.uid] - lower
+        targets[state.uid] = lower
     return targets
 
 

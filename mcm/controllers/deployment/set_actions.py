@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
 from mcm.api.machine import (
@@ -13,7 +13,7 @@ from mcm.api.machine import (
     MachineDeployment,
     MachineSet,
 )
-from mcm.api.meta import JSONObject, ObjectMeta, is_controlled_by
+from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.client.errors import KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.controllers.deployment.fleet import by_age
@@ -98,6 +98,10 @@ class SetActions:
             MACHINE_SETS, meta.name, for_this_version(meta, change), namespace=meta.namespace
         )
 
+    async def try_patch(self, present: MachineSet, change: JSONObject) -> Errors:
+        """Apply ``change``; return what went wrong."""
+        return await fan_out(lambda pair: self.patch(*pair), [(present, change)])
+
     async def delete(self, sets: Iterable[MachineSet], *, unchanged: bool = False) -> Errors:
         """Delete sets that are not being deleted yet; with ``unchanged`` only as they were seen."""
         return await delete_children(self._writer, MACHINE_SETS, sets, unchanged=unchanged)
@@ -119,13 +123,17 @@ class SetActions:
     def machines_of(self, machine_set: MachineSet) -> Sequence[Machine]:
         return children_of(self._machines, machine_set.metadata.uid)
 
-    def machine_among(self, name: str, sets: Iterable[MachineSet]) -> Machine | None:
-        """Return the machine ``name`` if one of ``sets`` owns it."""
-        for machine_set in sets:
-            machine = self._machines.get(f"{machine_set.metadata.namespace}/{name}")
-            if machine and is_controlled_by(machine.metadata, machine_set.metadata.uid):
-                return machine
-        return None
+    def finder_among(self, sets: Sequence[MachineSet]) -> Callable[[str], Machine | None]:
+        """Return what finds a machine by name, if one of ``sets`` (of one namespace) owns it."""
+        uids = {s.metadata.uid for s in sets}
+        namespace = sets[0].metadata.namespace if sets else ""
+
+        def find(name: str) -> Machine | None:
+            machine = self._machines.get(f"{namespace}/{name}")
+            owner = machine.metadata.controller_ref() if machine else None
+            return machine if owner is not None and owner.uid in uids else None
+
+        return find
 
     def _tell_of_size(
         self, deployment: MachineDeployment, machine_set: MachineSet, *, before: int

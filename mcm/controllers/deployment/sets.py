@@ -165,7 +165,8 @@ def without_taint_annotation(machine_set: MachineSet) -> MachineSet:
 def _sized(present: MachineSet, snapshot: DeploymentSnapshot, decision: Decision) -> MachineSet:
     """Give a set its size. One in use, or about to leave use, says for what it was scaled."""
     replicas = decision.targets.get(present.metadata.uid, present.spec.replicas)
-    if replicas == 0 and present.spec.replicas == 0:
+    withheld = present.metadata.uid in decision.withheld
+    if withheld or (replicas == 0 and present.spec.replicas == 0):
         return present
     sized = msgspec.structs.replace(
         present, spec=msgspec.structs.replace(present.spec, replicas=replicas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Self
+from typing import Self, cast
 
 import pytest
 
@@ -20,7 +20,9 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
+    ANNOTATION_DESIRED_REPLICAS,
     ANNOTATION_PREFER_NO_SCHEDULE,
+    ANNOTATION_PRIORITY,
     ANNOTATION_REPLICA_CHANGE_BY_SCALER,
     ANNOTATION_REVISION,
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
@@ -29,7 +31,7 @@ from mcm.api.names import (
     MACHINE_FINALIZER,
 )
 from mcm.api.templates import class_of
-from mcm.client.errors import Cause, Forbidden, KubeError, NotFound
+from mcm.client.errors import AlreadyExists, Cause, Forbidden, KubeError, NotFound
 from mcm.controllers import deployment, machineset
 from mcm.controllers.deployment.templates import set_name
 from tests.unit.deployment.objects import template
@@ -727,6 +729,138 @@ def test_a_deployment_that_vanishes_in_the_middle_is_no_error() -> None:
                 else None
             )
             await field.deploy(replicas=1)
+            assert field.available == 1
+
+    play(scenario)
+
+
+# ---- one step is refused, the others go on -------------------------------------------------------
+
+
+def refuse(verb: str, resource: str, *, naming: str, status: bool = False) -> Cluster:
+    """A cluster that refuses such writes whose body names ``naming``."""
+
+    def answer(write: Write) -> KubeError | None:
+        hit = (write.verb, write.resource) == (verb, resource) and naming in str(write.body)
+        of_status = write.subresource == "status"
+        return Forbidden(403, "Forbidden", "not you") if hit and of_status == status else None
+
+    cluster = Cluster()
+    cluster.api.refuse = answer
+    return cluster
+
+
+def test_no_set_shrinks_before_the_machines_chosen_to_go_are_marked() -> None:
+    """Else the set would take other machines than those whose pods have left."""
+
+    async def scenario() -> None:
+        cluster = refuse("patch", "machines", naming=ANNOTATION_PRIORITY)
+        async with Field(cluster) as field:
+            await field.deploy(replicas=4)
+            chosen = [m.metadata.name for m in field.machines][1:3]
+            stamp = "2026-01-01T00:01:00Z"
+            listed = {
+                ANNOTATION_TRIGGER_DELETION: ",".join(f"{n}~{stamp}" for n in chosen),
+                ANNOTATION_REPLICA_CHANGE_BY_SCALER: stamp,
+            }
+            await field.cluster.patch(
+                MACHINE_DEPLOYMENTS,
+                "pool",
+                {"metadata": {"annotations": listed}, "spec": {"replicas": 2}},
+            )
+            await field.settle(60)
+            assert field.set_of("class-a").spec.replicas == 4
+            said = field.set_of("class-a").metadata.annotations[ANNOTATION_DESIRED_REPLICAS]
+            assert said == "4"  # so that the change is still due
+            assert field.pool.status.observed_generation == field.pool.metadata.generation
+            cluster.api.refuse = lambda _: None
+            await field.settle(600)
+            assert len(field.machines) == 2
+            assert not {m.metadata.name for m in field.machines} & set(chosen)
+
+    play(scenario)
+
+
+def test_a_deployment_grows_though_a_machine_cannot_be_marked() -> None:
+    async def scenario() -> None:
+        cluster = refuse("patch", "machines", naming=ANNOTATION_PRIORITY)
+        async with Field(cluster) as field:
+            await field.deploy(replicas=2)
+            name = field.machines[0].metadata.name
+            listed = {ANNOTATION_TRIGGER_DELETION: f"{name}~2026-01-01T00:01:00Z"}
+            await field.cluster.patch(
+                MACHINE_DEPLOYMENTS,
+                "pool",
+                {"metadata": {"annotations": listed}, "spec": {"replicas": 3}},
+            )
+            await field.settle(60)
+            assert field.available == 3
+
+    play(scenario)
+
+
+def test_no_node_is_tainted_whose_set_cannot_say_so() -> None:
+    """Nobody would ever take such a taint away again."""
+
+    async def scenario() -> None:
+        cluster = refuse("patch", "machinesets", naming=ANNOTATION_PREFER_NO_SCHEDULE)
+        async with Field(cluster) as field:
+            await field.deploy(replicas=2)
+            await field.update("class-b")
+            await field.settle(60)
+            keys = {t.key for n in field.nodes() for t in n.spec.taints}
+            assert ANNOTATION_PREFER_NO_SCHEDULE not in keys
+            cluster.api.refuse = lambda _: None
+            await field.settle(900)
+            assert field.classes() == ["class-b"] * 2
+
+    play(scenario)
+
+
+def test_a_revision_that_cannot_be_written_on_the_deployment_holds_up_nothing() -> None:
+    async def scenario() -> None:
+        cluster = refuse("patch", "machinedeployments", naming=ANNOTATION_REVISION)
+        async with Field(cluster) as field:
+            await field.deploy(replicas=2)
+            await field.settle(60)
+            assert field.pool.status.available_replicas == 2
+            assert field.progress() == "NewMachineSetAvailable"
+            cluster.api.refuse = lambda _: None
+            await field.settle(900)
+            assert field.pool.metadata.annotations[ANNOTATION_REVISION] == "1"
+
+    play(scenario)
+
+
+def test_an_adopted_set_that_cannot_be_labelled_holds_up_nothing() -> None:
+    async def scenario() -> None:
+        cluster = refuse("patch", "machinesets", naming=LABEL_MACHINE_TEMPLATE_HASH)
+        by_hand = {"metadata": {"name": "by-hand", "labels": LABELS}, "spec": spec(replicas=2)}
+        cast("JSONObject", by_hand["spec"]).pop("strategy")
+        async with Field(cluster) as field:
+            await cluster.create(MACHINE_SETS, by_hand)
+            await field.deploy(replicas=3)
+            assert field.available == 3
+            assert field.progress() == "NewMachineSetAvailable"
+            cluster.api.refuse = lambda _: None
+            await field.settle(600)
+            (only,) = field.sets
+            assert only.spec.selector is not None
+            assert LABEL_MACHINE_TEMPLATE_HASH in only.spec.selector.match_labels
+
+    play(scenario)
+
+
+def test_a_set_of_that_name_which_is_not_known_yet_is_no_failure_to_tell_of() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        cluster.api.refuse = refuse_sets(AlreadyExists(409, "AlreadyExists", "it is there"))
+        async with Field(cluster) as field:
+            await field.deploy(replicas=1)
+            assert cluster.events.reasons() == []
+            assert field.pool.status.conditions == ()
+            cluster.api.refuse = lambda _: None
+            await field.settle(300)
             assert field.available == 1
 
     play(scenario)

@@ -144,6 +144,19 @@ def test_old_sets_shrink_as_far_as_enough_machines_serve(
 TEN = Bounds(10, surge=3, unavailable=2)
 
 
+def test_billions_of_replicas_without_machines_are_taken_at_once() -> None:
+    """One by one, this decision alone would hold up every other controller for half an hour."""
+    billions = 2_000_000_000
+    new, old = state("new", billions // 4, ""), state("old", billions, "RR")
+    quarter = Bounds(billions, surge=billions // 4, unavailable=billions // 4)
+    assert step(new, quarter, old) == {"old": billions - billions // 4}
+
+
+def test_a_fleet_of_thousands_moves_in_one_step_if_there_is_surge_for_it() -> None:
+    many = 50_000
+    assert step(state("new", many), Bounds(many, surge=many), state("old", many)) == {"old": 0}
+
+
 def test_an_update_that_does_not_work_leaves_the_old_machines_alone() -> None:
     assert step(state("new", 5, "....."), TEN, state("old", 8)) == {}
 

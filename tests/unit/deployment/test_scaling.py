@@ -170,6 +170,15 @@ def test_a_reduction_spares_machines_that_must_go_on_serving() -> None:
     assert whole.guaranteed(targets) == 6
 
 
+def test_a_reduction_of_billions_spares_the_few_machines_that_serve() -> None:
+    before = 2_000_000_000
+    whole = fleet(
+        state("new", before - 2, "....", desired=before, most=before),
+        state("old", 2, desired=before, most=before),
+    )
+    assert sizes(whole, Bounds(4)) == {"new": 2}
+
+
 def test_what_was_asked_for_is_the_growth_since_the_last_scaling() -> None:
     assert asked_for(fleet(state("new", 3, desired=3)), Bounds(5)) == 2
     assert asked_for(fleet(state("new", 3, desired=3)), Bounds(2)) == 0
