@@ -10,10 +10,10 @@ from mcm.api.meta import JSONObject, KubeObject, Resource, split_key
 from mcm.client.errors import NotFound
 from mcm.client.verbs import ObjectWriter
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.enqueue import enqueue_changes
 from mcm.controllers.finalizers.changes import finalizer_in_step
 from mcm.controllers.runtime import DONE, Controller, Outcome
 from mcm.informers import Change, InformerFactory, Store
-from mcm.workqueue import INITIAL_PRIORITY
 
 Used = TypeVar("Used", bound=KubeObject)
 User = TypeVar("User", bound=KubeObject)
@@ -117,16 +117,12 @@ def build_in_use(
     queue = ctx.queue(name)
     reconciler = InUseReconciler(in_use, objects.store, users.store, used_from.writer)
 
-    def on_used(change: Change[Used]) -> None:
-        if change.new is not None and in_use.heeded(change):
-            priority = INITIAL_PRIORITY if change.initial or change.resync else 0
-            queue.add(change.new.metadata.key, priority=priority)
+    def own_key(change: Change[Used]) -> Iterable[str]:
+        if change.new is None or not in_use.heeded(change):
+            return ()
+        return (change.new.metadata.key,)
 
-    def on_user(change: Change[User]) -> None:
-        for key in keys_of_user_change(in_use.uses, change):
-            queue.add(key, priority=INITIAL_PRIORITY if change.initial else 0)
-
-    objects.add_handler(on_used)
-    users.add_handler(on_user)
+    enqueue_changes(queue, objects, own_key)
+    enqueue_changes(queue, users, lambda change: keys_of_user_change(in_use.uses, change))
     workers = ctx.options.machine_concurrent_syncs
     return ctx.controller(name, queue, reconciler.reconcile, workers=workers, regards=objects)

@@ -19,6 +19,7 @@ from mcm.api.core import (
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
 from mcm.controllers import indexes, reachability
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
@@ -48,7 +49,7 @@ from mcm.controllers.provider import Places, Provider
 from mcm.controllers.reachability import ReachabilityProbe
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
-from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
+from mcm.workqueue import WorkQueue
 
 NAME = "machine"
 
@@ -63,7 +64,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
 
     def recovered() -> None:
         # Whoever's time ran out while an API server was out of reach waits for this.
-        _add(queue, tuple(control.machines.keys()), initial=True)
+        enqueue(queue, tuple(control.machines.keys()), initial=True)
 
     probe, probing = reachability.build(ctx, recovered=recovered)
     _listen_to_control(ctx, control, memory, queue)
@@ -211,44 +212,39 @@ def _deletion(
 def _listen_to_control(
     ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
 ) -> None:
-    def on_machine(change: Change[Machine]) -> None:
+    def of_machine(change: Change[Machine]) -> Iterable[str]:
         if change.new is None:
             memory.forget(change.object.metadata.uid)
-        _add(queue, wakeups.of_machine(change, control.machines), initial=change.initial)
+        return wakeups.of_machine(change, control.machines)
 
-    def on_class(change: Change[MachineClass]) -> None:
-        _add(queue, wakeups.of_class(change, control.machines))
+    def of_class(change: Change[MachineClass]) -> Iterable[str]:
+        return wakeups.of_class(change, control.machines)
 
-    def on_secret(change: Change[Secret]) -> None:
-        _add(queue, wakeups.of_secret(change, control.classes, control.machines))
+    def of_secret(change: Change[Secret]) -> Iterable[str]:
+        return wakeups.of_secret(change, control.classes, control.machines)
 
-    ctx.control_informers.informer(MACHINES).add_handler(on_machine)
-    ctx.control_informers.informer(MACHINE_CLASSES).add_handler(on_class)
-    ctx.control_informers.informer(SECRETS).add_handler(on_secret)
+    informers = ctx.control_informers
+    enqueue_changes(queue, informers.informer(MACHINES), of_machine)
+    enqueue_changes(queue, informers.informer(MACHINE_CLASSES), of_class)
+    enqueue_changes(queue, informers.informer(SECRETS), of_secret)
 
 
 def _listen_to_target(
     ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
 ) -> None:
-    def on_node(change: Change[Node]) -> None:
+    def of_node(change: Change[Node]) -> Iterable[str]:
         for machine in wakeups.losing_node(change, control.machines):
             memory.lost_node.add(machine.metadata.uid)
-        keys = wakeups.of_node(change, control.machines, ctx.namespace)
-        _add(queue, keys, initial=change.initial)
+        return wakeups.of_node(change, control.machines, ctx.namespace)
 
-    def on_pod(change: Change[Pod]) -> None:
-        _add(queue, wakeups.of_pod(change, control.machines), initial=change.initial)
+    def of_pod(change: Change[Pod]) -> Iterable[str]:
+        return wakeups.of_pod(change, control.machines)
 
-    def on_budget(change: Change[PodDisruptionBudget]) -> None:
-        _add(queue, wakeups.of_budget(change, memory.drains.values()))
+    def of_budget(change: Change[PodDisruptionBudget]) -> Iterable[str]:
+        return wakeups.of_budget(change, memory.drains.values())
 
     informers = ctx.target_informers
     if informers is not None:
-        informers.informer(NODES).add_handler(on_node)
-        informers.informer(PODS).add_handler(on_pod)
-        informers.informer(POD_DISRUPTION_BUDGETS).add_handler(on_budget)
-
-
-def _add(queue: WorkQueue[str], keys: Iterable[str], *, initial: bool = False) -> None:
-    for key in keys:
-        queue.add(key, priority=INITIAL_PRIORITY if initial else 0)
+        enqueue_changes(queue, informers.informer(NODES), of_node)
+        enqueue_changes(queue, informers.informer(PODS), of_pod)
+        enqueue_changes(queue, informers.informer(POD_DISRUPTION_BUDGETS), of_budget)

@@ -8,10 +8,11 @@ import msgspec
 
 from mcm.api.meta import ObjectMeta
 from mcm.api.selectors import is_empty, matches
+from mcm.controllers.enqueue import enqueue_changes
 from mcm.controllers.owning.index import index_by_owner
 from mcm.controllers.owning.ownership import Child, Owner, Ownership
 from mcm.informers import Change, Informer, Store
-from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
+from mcm.workqueue import WorkQueue
 
 
 def owners_of_child_change(
@@ -59,21 +60,10 @@ def wake_owners(
 ) -> None:
     """Register the handlers that put the keys of owners into ``queue``."""
     index_by_owner(children.store)
-
-    def on_owner(change: Change[Owner]) -> None:
-        for key in keys_of_own_change(change):
-            queue.add(key, priority=_priority(initial=change.initial or change.resync))
-
-    def on_child(change: Change[Child]) -> None:
-        for key in owners_of_child_change(ownership, change, owners.store):
-            queue.add(key, priority=_priority(initial=change.initial))
-
-    owners.add_handler(on_owner)
-    children.add_handler(on_child)
-
-
-def _priority(*, initial: bool) -> int:
-    return INITIAL_PRIORITY if initial else 0
+    enqueue_changes(queue, owners, keys_of_own_change)
+    enqueue_changes(
+        queue, children, lambda change: owners_of_child_change(ownership, change, owners.store)
+    )
 
 
 def _versionless(meta: ObjectMeta) -> ObjectMeta:
