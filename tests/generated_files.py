@@ -33,6 +33,8 @@ _FLAGS_TAIL = """
 
 - One process does the work of both: `--concurrent-syncs` (default 10) is for the set controllers,
   `--machine-concurrent-syncs` (default 50) for the machine controllers; it holds both leases.
+- So many machines are created at a time, and as many deleted. A fifth more is held back for classes
+  that would otherwise wait until another one's slow creations end.
 - `--kube-api-qps` is 0, no limit: the API server's priority and fairness rules apply, and
   `Retry-After` is obeyed. `--max-in-flight` bounds the concurrency instead.
 - Accepted without effect, as nothing depends on them: {ignored}.

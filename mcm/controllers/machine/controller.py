@@ -75,7 +75,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         places=memory.places,
         wake_after=queue.add_after,
     )
-    workers = 2 * ctx.options.machine_concurrent_syncs + _SPARE_WORKERS
+    workers = memory.places.most + _SPARE_WORKERS
     mirror = ctx.control_informers.informer(MACHINES)
     return (
         ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=mirror),

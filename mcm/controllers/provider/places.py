@@ -1,15 +1,19 @@
-"""Room for slow provider calls: a full house holds up its own kind of work and no other.
+"""Who may call the provider next: places for slow calls, shared fairly by the machine classes.
 
 Creations and deletions wait for a cloud, health waits for nobody. For each of the former there are
-so many places; a machine that finds none does not hold a worker but is woken when one is free.
+so many places; a machine that finds none does not hold a worker but is woken when it has one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import final
+
+_RESERVED = 5
+"""One place in reserve for so many others."""
 
 
 class Purpose(Enum):
@@ -21,27 +25,48 @@ class Purpose(Enum):
 
 @final
 class Places:
-    """``width`` places for each purpose. ``wake`` is called with the key whose turn it is.
+    """``width`` places for each purpose, and a fifth of that (at least one) in reserve.
 
-    Invariant: while a place is free and keys wait, the first of them has been woken.
+    ``wake`` is called once with a key that waited, when it has a place: the place is kept for it
+    until its next pass, so that nobody overtakes it. What holds at any moment:
+
+    * Within a class, places are given in the order in which keys first asked.
+    * A place is given to the waiting class that has the fewest, and of several to the one that got
+      its last one (or came) the longest ago. So before a class that waits with no place gets its
+      first one, every other class gets at most one.
+    * No key waits while fewer than ``width`` places are taken: a class that is alone may have them
+      all. Beyond, a class may have a place from the reserve while it has fewer than are left there.
+      So behind a class that fills all places with calls of minutes another one gets half of the
+      reserve at once, the next one half of the rest, and so on: with ``width`` 50, four classes get
+      a place at once. Whoever comes then has to wait for one call to end.
     """
 
     def __init__(self, *, width: int, wake: Callable[[str], None]) -> None:
-        self._width = width
-        self._wake = wake
-        self._taken = dict.fromkeys(Purpose, 0)
-        # In order of arrival.
-        self._waiting: dict[Purpose, dict[str, None]] = {purpose: {} for purpose in Purpose}
+        if width < 1:
+            raise ValueError(f"no call could be made with {width} places")
+        self._kinds = {purpose: _Kind(width, wake) for purpose in Purpose}
+        # Of each key whose pass is under way: for what it has asked so far.
+        self._asked: dict[str, set[Purpose]] = {}
+
+    @property
+    def most(self) -> int:
+        """How many calls can be under way at most, those of all purposes together."""
+        return sum(kind.total for kind in self._kinds.values())
 
     @contextmanager
     def attending(self, key: str) -> Iterator[None]:
-        """Surround a pass over ``key``: it will ask again if it still needs a place."""
-        for purpose, waiting in self._waiting.items():
-            if key in waiting:
-                del waiting[key]
-                if self._taken[purpose] < self._width:
-                    self._call_next(waiting)  # it may not want the place it was woken for
-        yield
+        """Surround each pass over ``key``: what it does not ask for again, it no longer wants.
+
+        A pass that fails before it asks gives up the place kept for it, and asks anew later.
+        """
+        asked = self._asked[key] = set()
+        try:
+            yield
+        finally:
+            del self._asked[key]
+            for purpose, kind in self._kinds.items():
+                if purpose not in asked:
+                    kind.withdraw(key)
 
     @contextmanager
     def place(self, purpose: Purpose, key: str, *, class_key: str) -> Iterator[bool]:
@@ -49,18 +74,94 @@ class Places:
 
         ``class_key`` is the machine class on whose account the place is taken.
         """
-        waiting = self._waiting[purpose]
-        if self._taken[purpose] >= self._width:
-            waiting.setdefault(key)
+        self._asked.get(key, set()).add(purpose)
+        kind = self._kinds[purpose]
+        if not kind.take(key, class_key):
             yield False
             return
-        self._taken[purpose] += 1
         try:
             yield True
         finally:
-            self._taken[purpose] -= 1
-            self._call_next(waiting)
+            kind.give_back(class_key)
 
-    def _call_next(self, waiting: dict[str, None]) -> None:
-        if waiting:
-            self._wake(next(iter(waiting)))
+
+@final
+@dataclass(slots=True)
+class _Share:
+    """One class: how many places it has, those kept for its keys among them, and who waits."""
+
+    turn: int
+    """When it got its last place, or came."""
+    has: int = 0
+    waiting: dict[str, None] = field(default_factory=dict)
+    """In order of arrival."""
+
+
+@final
+class _Kind:
+    """The places for one purpose."""
+
+    def __init__(self, width: int, wake: Callable[[str], None]) -> None:
+        self._width = width
+        self.total = width + max(1, width // _RESERVED)
+        self._wake = wake
+        self._taken = 0
+        self._shares: dict[str, _Share] = {}
+        self._kept: dict[str, str] = {}
+        """Whose turn it is, until it comes: key and class."""
+        self._waits_in: dict[str, str] = {}
+        self._moment = 0  # a clock for the order of things only
+
+    def take(self, key: str, class_key: str) -> bool:
+        """Take a place for ``key`` if it is its turn; else let it wait where it stands."""
+        known = self._kept.get(key, self._waits_in.get(key))
+        if known not in (None, class_key):
+            self.withdraw(key)  # its class was changed: it stands in another line now
+        if key not in self._kept and key not in self._waits_in:
+            self._moment += 1
+            self._shares.setdefault(class_key, _Share(turn=self._moment)).waiting[key] = None
+            self._waits_in[key] = class_key
+            self._hand_out(asking=key)
+        return self._kept.pop(key, None) is not None
+
+    def give_back(self, class_key: str) -> None:
+        share = self._shares[class_key]
+        share.has -= 1
+        self._taken -= 1
+        self._drop_if_empty(class_key, share)
+        self._hand_out()
+
+    def withdraw(self, key: str) -> None:
+        """Let ``key`` wait no more, and give back what was kept for it."""
+        if (class_key := self._kept.pop(key, None)) is not None:
+            self.give_back(class_key)
+        elif (class_key := self._waits_in.pop(key, None)) is not None:
+            share = self._shares[class_key]
+            del share.waiting[key]
+            self._drop_if_empty(class_key, share)
+
+    def _hand_out(self, *, asking: str = "") -> None:
+        """Keep places for those whose turn it is, and wake all of them but the one that asks."""
+        while (class_key := self._next()) is not None:
+            share = self._shares[class_key]
+            key = next(iter(share.waiting))
+            del share.waiting[key], self._waits_in[key]
+            self._moment += 1
+            self._taken += 1
+            share.turn, share.has = self._moment, share.has + 1
+            self._kept[key] = class_key
+            if key != asking:
+                self._wake(key)
+
+    def _next(self) -> str | None:
+        """Return the class whose turn it is; None if nobody may have a place now."""
+        left = self.total - self._taken
+        if left <= 0 or not self._waits_in:
+            return None
+        waiting = ((s.has, s.turn, name) for name, s in self._shares.items() if s.waiting)
+        fewest, _, class_key = min(waiting)
+        return class_key if self._taken < self._width or fewest < left else None
+
+    def _drop_if_empty(self, class_key: str, share: _Share) -> None:
+        if not share.has and not share.waiting:
+            del self._shares[class_key]

@@ -14,7 +14,7 @@ from mcm.driver import Code, CreateMachineRequest, DriverError
 from mcm.events import EVENTS
 from mcm.fence import Fence
 from mcm.leaderelection import LeadershipLost
-from tests.unit.machine.bench import USER_DATA, Bench, bench, on_bench
+from tests.unit.machine.bench import USER_DATA, Bench, bench, on_bench, with_settings
 
 Misdeed = Callable[[], Awaitable[Any]]
 
@@ -192,3 +192,42 @@ async def test_no_orphan_is_collected_behind_a_closed_fence() -> None:
         fence.open = True
         await b.settle(3000)
         assert not b.driver.vms
+
+
+@on_bench
+async def test_machines_are_made_in_order_of_arrival() -> None:
+    async with bench(settings=with_settings(machine_concurrent_syncs=2)) as b:
+        await b.make_class()
+        await b.settle()
+        b.driver.latency = 5.0
+        for n in range(12):
+            await b.make_machine(f"m{n:02}")
+            await b.settle(0.1)
+        await b.until_phase("Pending", "m11", within=200)
+        made = [name for verb, name in b.driver.calls if verb == "status"]
+        assert made == [f"m{n:02}" for n in range(12)]
+
+
+@on_bench
+async def test_a_class_with_slow_creations_holds_up_no_other() -> None:
+    async with bench(settings=with_settings(machine_concurrent_syncs=10)) as b:
+        original = b.driver.create_machine
+
+        async def create(request: CreateMachineRequest) -> object:
+            if request.machine_class.metadata.name == "slow":
+                await b.clock.sleep(300)
+            return await original(request)
+
+        b.driver.create_machine = create  # type: ignore[method-assign,assignment]
+        await b.make_class("slow")
+        await b.make_class("quick", with_secret=False)
+        await b.settle()
+        b.driver.latency = 1.0
+        for n in range(30):
+            await b.make_machine(f"slow-{n}", class_="slow")
+        await b.settle(5)
+        for n in range(10):
+            await b.make_machine(f"quick-{n}", class_="quick")
+        assert await b.until_phase("Pending", "quick-9", within=299) < 60
+        await b.settle(900)
+        assert len(b.driver.vms) == 40
