@@ -25,7 +25,7 @@ from mcm.client.transport import Lane, Transport
 from mcm.clock import Clock
 from mcm.controllers import deployment, machine, machineclass, machineset, node, safety, secret
 from mcm.controllers.context import ControllerContext
-from mcm.controllers.fleet_metrics import FleetCollector
+from mcm.controllers.fleet_metrics import FleetMetrics
 from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.write_guard import WriteGuard
@@ -121,7 +121,7 @@ class Manager:
         )
         self._services = self._named_services()
         self._controllers = tuple(self._build_controllers())
-        registry.register(FleetCollector(self._control_informers))
+        self.fleet = FleetMetrics(self._control_informers, clock=clock)
         self._lifecycle = Lifecycle(
             Components(
                 mirrors=[factory.name for factory in self._factories()],

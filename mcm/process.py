@@ -95,7 +95,11 @@ async def run_manager(
         if observe:
             observe(manager)
         app = server.build_app(
-            alive=manager.alive, ready=manager.ready, configuration=asdict(options)
+            alive=manager.alive,
+            ready=manager.ready,
+            configuration=asdict(options),
+            registry=REGISTRY,
+            fleet=manager.fleet.exposition,
         )
         await stack.enter_async_context(
             server.serve(app, address=options.address, port=options.port)

@@ -7,34 +7,66 @@ synced and every watch was heard from lately, naming what is not.
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import orjson
 from aiohttp import web
-from prometheus_async.aio.web import server_stats
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 from mcm.client.errors import ConfigurationError
 
 Check = Callable[[], Mapping[str, str]]
 """Returns what is wrong, by component; empty when all is well."""
 
+Exposition = Callable[[], Awaitable[Sequence[bytes]]]
+"""Returns metric families as text, in pieces, in Prometheus's format."""
+
 
 def build_app(
-    *, alive: Check, ready: Check, configuration: Mapping[str, object]
+    *,
+    alive: Check,
+    ready: Check,
+    configuration: Mapping[str, object],
+    registry: CollectorRegistry = REGISTRY,
+    fleet: Exposition | None = None,
 ) -> web.Application:
-    """Return the application; it holds no state but the callables it asks."""
+    """Return the application; it holds no state but the callables it asks.
+
+    ``/metrics`` shows ``fleet`` and then the ``registry``, which is rendered in one piece and so
+    must hold no series for each object.
+    """
     body = orjson.dumps(configuration, default=str, option=orjson.OPT_INDENT_2)
 
     async def configz(_: web.Request) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 
     app = web.Application()
-    app.router.add_get("/metrics", server_stats)
+    app.router.add_get("/metrics", _metrics(registry, fleet))
     app.router.add_get("/healthz", _probe(alive, "OK", "Unhealthy"))
     app.router.add_get("/readyz", _probe(ready, "OK", "Not ready"))
     app.router.add_get("/configz", configz)
     return app
+
+
+def _metrics(
+    registry: CollectorRegistry, fleet: Exposition | None
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        # The registry comes last, as OpenMetrics ends with a mark that the encoder sets.
+        parts = [*(await fleet() if fleet is not None else ()), encode(registry)]
+        response = web.StreamResponse(headers={"Content-Type": content_type})
+        response.content_length = sum(map(len, parts))
+        await response.prepare(request)
+        if request.method != "HEAD":
+            for part in parts:
+                await response.write(part)
+        await response.write_eof()
+        return response
+
+    return answer
 
 
 def _probe(check: Check, good: str, bad: str) -> Callable[[web.Request], Awaitable[web.Response]]:
