@@ -21,7 +21,10 @@ def _flag(name: str) -> Mapping[str, str]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """Each field names its flag in ``metadata["flag"]``; :func:`flag_of` reads it."""
+    """Each field names its flag in ``metadata["flag"]``; :func:`flag_of` reads it.
+
+    Some fields are accepted and not acted on yet; ``docs/gaps.md`` lists them.
+    """
 
     concurrent_syncs: int = field(default=10, metadata=_flag("concurrent-syncs"))
     """Workers of each set and deployment queue."""
@@ -30,6 +33,7 @@ class ControllerSettings:
     min_resync_period: timedelta = field(
         default=timedelta(hours=12), metadata=_flag("min-resync-period")
     )
+    """Accepted for compatibility: mirrors here need no resync."""
 
     # Machines
     creation_timeout: timedelta = field(
@@ -47,20 +51,21 @@ class ControllerSettings:
     inplace_update_timeout: timedelta = field(
         default=timedelta(minutes=20), metadata=_flag("machine-inplace-update-timeout")
     )
+    """How long an update in place may take. Not acted on yet."""
     max_evict_retries: int = field(default=360, metadata=_flag("machine-max-evict-retries"))
     """Evictions tried per pod before it is deleted by force (360 = 2 h at one per 20 s)."""
     pv_detach_timeout: timedelta = field(
         default=timedelta(minutes=2), metadata=_flag("machine-pv-detach-timeout")
     )
-    """Per pod with volumes: how long to wait for them to leave the node."""
+    """Per pod with volumes: how long to wait for them to leave the node. Not acted on yet."""
     pv_reattach_timeout: timedelta = field(
         default=timedelta(seconds=90), metadata=_flag("machine-pv-reattach-timeout")
     )
-    """Per pod with volumes: how long to wait for them to appear elsewhere."""
+    """Per pod with volumes: how long to wait for them to appear elsewhere. Not acted on yet."""
     preserve_timeout: timedelta = field(
         default=timedelta(hours=96), metadata=_flag("machine-preserve-timeout")
     )
-    """How long a preserved machine stays."""
+    """How long a set spares a Failed machine that is to be preserved."""
     node_conditions: tuple[str, ...] = field(
         default=("KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"),
         metadata=_flag("node-conditions"),
@@ -89,12 +94,14 @@ class ControllerSettings:
         metadata=_flag("machine-safety-apiserver-statuscheck-period"),
     )
     safety_up: int = field(default=2, metadata=_flag("safety-up"))
-    """Machines a set may have above its replicas and surge before it is frozen."""
+    """Machines a set may have above replicas and surge before it is frozen. Not acted on yet."""
     safety_down: int = field(default=1, metadata=_flag("safety-down"))
-    """How far below the freezing limit the count must fall before the set is unfrozen."""
+    """How far below the freezing limit the count must fall before the set is unfrozen. Not acted on
+    yet."""
     overshooting_period: timedelta = field(
         default=timedelta(minutes=1), metadata=_flag("machine-safety-overshooting-period")
     )
+    """Time between two looks for sets to freeze. Not acted on yet."""
     autoscaler_scaledown_annotation: bool = field(
         default=True, metadata=_flag("autoscaler-scaledown-annotation-during-rollout")
     )

@@ -21,7 +21,7 @@ class Treatment(Enum):
     PARALLEL = auto()
     """At once with all others."""
     SERIAL = auto()
-    """It holds volumes: one after the other, so that each can move before the next one stops."""
+    """It holds volumes: one after the other, so that not all are on their way at once."""
 
 
 @final

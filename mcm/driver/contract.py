@@ -174,7 +174,10 @@ class Driver(Protocol):
         ...
 
     async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
-        """Translate PersistentVolume specs to volume IDs. Optional; needs no cloud call."""
+        """Translate PersistentVolume specs to volume IDs. Optional; needs no cloud call.
+
+        Not asked yet: drains do not look at volumes.
+        """
         ...
 
 

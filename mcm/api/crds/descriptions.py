@@ -1,4 +1,7 @@
-"""What ``kubectl explain`` says: a text for each type (under ``""``) and for its fields."""
+"""What ``kubectl explain`` says: a text for each type (under ``""``) and for its fields.
+
+What a field means and nobody acts on yet is said with the word "yet"; ``docs/gaps.md`` lists it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,14 @@ from collections.abc import Mapping
 
 from mcm.api import core, machine, meta
 
-_SECONDS_READY = "Seconds a new machine must be ready before it counts as available. Default 0."
-_AUTO_PRESERVE = "How many failed machines may be kept for inspection without anybody asking."
+_NOT_YET = " Not acted on yet."
+_SECONDS_READY = (
+    "Seconds a new machine must be ready before it counts as available. Default 0." + _NOT_YET
+)
+_AUTO_PRESERVE = (
+    "How many failed machines may be kept for inspection without anybody asking." + _NOT_YET
+)
+_AVAILABLE = "Machines that are ready; minReadySeconds is not waited for yet."
 _FAILED = "Machines whose last operation failed."
 _SURGE = (
     "Machines allowed on top of the replicas during the update: a number, or a percentage of the"
@@ -39,8 +48,10 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "drainTimeout": "How long a drain may take before pods are forced out, as 2h0m0s.",
         "healthTimeout": "How long a machine may be unhealthy before it counts as failed.",
         "creationTimeout": "How long a machine may take to join before it counts as failed.",
-        "inPlaceUpdateTimeout": "How long an update in place may take before it counts as failed.",
-        "machinePreserveTimeout": "How long a machine is kept for inspection once preserved.",
+        "inPlaceUpdateTimeout": "How long an update in place may take before it counts as failed."
+        + _NOT_YET,
+        "machinePreserveTimeout": "How long a failed machine is kept for inspection once that was"
+        " asked for. Only its set acts on it yet, by not replacing the machine.",
         "disableHealthTimeout": "Never declare the machine failed because it is unhealthy.",
         "maxEvictRetries": "How often a refused eviction is tried again during a drain.",
         "nodeConditions": "Node conditions, separated by commas, that make a machine unhealthy.",
@@ -97,14 +108,15 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "errorCode": "Code of the provider's error, if there was one.",
         "lastUpdateTime": "When this was last written.",
         "state": "Processing, Successful or Failed.",
-        "type": "Create, Update, InPlaceUpdate, DrainNode, HealthCheck or Delete.",
+        "type": "Create, HealthCheck or Delete; Update, InPlaceUpdate and DrainNode are not written"
+        " yet.",
     },
     machine.CurrentStatus: {
         "": "The phase of a machine.",
         "phase": "Pending, Available, Running, Unknown, Failed, Terminating and others.",
         "timeoutActive": "Whether a timeout runs for this phase.",
         "lastUpdateTime": "Since when the phase holds.",
-        "preserveExpiryTime": "Until when the machine is kept for inspection.",
+        "preserveExpiryTime": "Until when the machine is kept for inspection. Not written yet.",
     },
     machine.MachineClass: {
         "": "MachineClass says how machines are made at a cloud provider, for many to share.",
@@ -152,11 +164,11 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "replicas": "Machines there are.",
         "fullyLabeledReplicas": "Machines with all labels of the template.",
         "readyReplicas": "Machines that are ready.",
-        "availableReplicas": "Machines that have been ready for long enough.",
+        "availableReplicas": _AVAILABLE,
         "preservedFailedReplicas": "Failed machines that are kept for inspection.",
         "autoPreserveFailedMachineCount": "Those of them that nobody asked to keep.",
         "observedGeneration": "The generation of the spec that this status answers.",
-        "machineSetCondition": "What else is known: ReplicaFailure, Frozen.",
+        "machineSetCondition": "What else is known: ReplicaFailure. Frozen is not written yet.",
         "lastOperation": "What was last done with the set.",
         "failedMachines": _FAILED,
     },
@@ -189,9 +201,10 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
     },
     machine.DeploymentStrategy: {
         "": "How old machines are replaced by new ones.",
-        "type": "RollingUpdate, Recreate or InPlaceUpdate. Default is RollingUpdate.",
+        "type": "RollingUpdate, Recreate or InPlaceUpdate (not carried out yet). Default is"
+        " RollingUpdate.",
         "rollingUpdate": "Limits of a rolling update. Default: one more and one less at a time.",
-        "inPlaceUpdate": "Limits of an update in place; needed for that type.",
+        "inPlaceUpdate": "Limits of an update in place; needed for that type." + _NOT_YET,
     },
     machine.RollingUpdate: {
         "": "How many machines may be replaced at a time.",
@@ -200,9 +213,10 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
     },
     machine.InPlaceUpdate: {
         "": "How many machines may be updated at a time, and who chooses them.",
-        "maxSurge": _SURGE,
-        "maxUnavailable": _UNAVAILABLE,
-        "orchestrationType": "Auto: the controller selects machines. Manual: somebody labels them.",
+        "maxSurge": _SURGE + _NOT_YET,
+        "maxUnavailable": _UNAVAILABLE + _NOT_YET,
+        "orchestrationType": "Auto: the controller selects machines. Manual: somebody labels them."
+        + _NOT_YET,
     },
     machine.RollbackConfig: {
         "": "An earlier template to go back to.",
@@ -214,10 +228,11 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "replicas": "Machines there are.",
         "updatedReplicas": "Machines made from the current template.",
         "readyReplicas": "Machines that are ready.",
-        "availableReplicas": "Machines that have been ready for long enough.",
+        "availableReplicas": _AVAILABLE,
         "preservedFailedReplicas": "Failed machines that are kept for inspection.",
         "unavailableReplicas": "Machines still missing until all replicas are available.",
-        "conditions": "What else is known: Available, Progressing, ReplicaFailure, Frozen.",
+        "conditions": "What else is known: Available, Progressing, ReplicaFailure. Frozen is not"
+        " written yet.",
         "collisionCount": "How often the name of a new set was taken; part of the next name.",
         "failedMachines": _FAILED,
     },

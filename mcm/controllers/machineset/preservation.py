@@ -1,6 +1,6 @@
 """Which Failed machines are kept for somebody to look at, and until when.
 
-The machine controller stamps ``preserveExpiryTime`` when it begins to preserve. Until it has, the
+``preserveExpiryTime`` decides where somebody stamped it, which nothing here does yet; else the
 request itself protects, for as long as the preservation could at most last.
 """
 
