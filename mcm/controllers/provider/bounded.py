@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import final
 
 from mcm.clock import Clock
+from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.fence import Fence
 
 logger = logging.getLogger(__name__)
@@ -49,9 +50,10 @@ class BoundedCalls:
     cannot be ended by anybody; it is kept track of by its ``subject``, until it ends.
     """
 
-    def __init__(self, *, clock: Clock, fence: Fence) -> None:
+    def __init__(self, *, clock: Clock, fence: Fence, metrics: DriverMetrics | None = None) -> None:
         self._clock = clock
         self._fence = fence
+        self._metrics = metrics
         self._runaways: dict[str, tuple[Runaway, asyncio.Task[object]]] = {}
 
     def runaway(self, subject: str) -> Runaway | None:
@@ -102,6 +104,7 @@ class BoundedCalls:
         finally:  # also if we are told to hurry
             if not task.done():
                 self._runaways[subject] = Runaway(verb, since), task
+                self._report()
                 logger.error(
                     "a driver call was cancelled and still runs",
                     extra={"verb": verb, "subject": subject},
@@ -115,7 +118,12 @@ class BoundedCalls:
         known = self._runaways.get(subject)
         if known is not None and known[1] is task:
             del self._runaways[subject]
+            self._report()
             logger.warning("a driver call ended at last", extra={"subject": subject})
+
+    def _report(self) -> None:
+        if self._metrics is not None:
+            self._metrics.runaways.set(len(self._runaways))
 
 
 async def _awaited(call: Callable[[], object]) -> object:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import final
 
 from mcm.controllers.provider.masking import Mask
@@ -54,15 +52,12 @@ def failed(code: Code, message: str) -> ProviderFailed:
     return ProviderFailed(error, str(error))
 
 
-def failure_of(
-    raised: BaseException, *, verb: str, subject: str, secret: Mapping[str, bytes]
-) -> ProviderFailed:
+def failure_of(raised: BaseException, *, verb: str, subject: str, mask: Mask) -> ProviderFailed:
     """Return what ``raised`` by the driver means; log it if the contract does not allow it.
 
-    Values of ``secret`` are masked in all texts, but not in ``last_known_state``: that is the
-    driver's own, and comes back to it.
+    All texts go through ``mask``, but for ``last_known_state``: that is the driver's own, and comes
+    back to it.
     """
-    mask = _mask(frozenset(secret.values()))
     known = _understood(raised)
     if known is None:
         # Formatted here: every exception in the chain may have a value of the secret in its text.
@@ -80,12 +75,6 @@ def failure_of(
         last_known_state=_name(known.last_known_state),
     )
     return ProviderFailed(error, str(error))
-
-
-@lru_cache(maxsize=32)
-def _mask(values: frozenset[bytes]) -> Mask:
-    """To look for a machine's VM before it is made fails each time, with the class's own secret."""
-    return Mask(values)
 
 
 def _understood(raised: BaseException) -> DriverError | None:

@@ -12,6 +12,7 @@ from mcm.api.timestamps import rfc3339
 from mcm.clock import Clock
 from mcm.controllers.provider.bounded import BoundedCalls, Overdue, Runaway
 from mcm.controllers.provider.failures import ProviderFailed, failed, failure_of
+from mcm.controllers.provider.masking import Masks
 from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.controllers.provider.responses import flaw_in
 from mcm.driver.codes import Code
@@ -79,7 +80,8 @@ class Provider:
         self._fence = fence
         self._metrics = metrics
         self._limit = limit
-        self._calls = BoundedCalls(clock=clock, fence=fence)
+        self._calls = BoundedCalls(clock=clock, fence=fence, metrics=metrics)
+        self._masks = Masks()
 
     async def create(self, request: CreateMachineRequest) -> CreateMachineResponse:
         call = _of_machine(
@@ -158,7 +160,24 @@ class Provider:
             )
         except Overdue as overdue:
             return failed(Code.DEADLINE_EXCEEDED, _no_answer(call, self._limit, overdue))
-        return _answer_of(task, call)
+        return self._answer_of(task, call)
+
+    def _answer_of(self, task: asyncio.Task[object], call: _Call[R]) -> R | ProviderFailed:
+        """Judge a call that ended by itself: nobody but the driver can have cancelled it."""
+        if task.cancelled():
+            cancelled = (
+                f"the driver broke its contract: {call.verb} ended as if it had been cancelled"
+            )
+            return failed(Code.INTERNAL, cancelled)
+        if error := task.exception():
+            return failure_of(
+                error, verb=call.verb, subject=call.subject, mask=self._masks.of(call.secret)
+            )
+        response = task.result()
+        if flaw := flaw_in(response, call.promised):
+            broken = f"the driver broke its contract: {call.verb} {flaw}"
+            return failed(Code.INTERNAL, broken)
+        return cast("R", response)
 
 
 def _of_machine(
@@ -172,20 +191,6 @@ def _of_machine(
 ) -> _Call[R]:
     subject = f"machine {request.machine.metadata.key}"
     return _Call(verb, subject, request.machine_class, request.secret, promised, start)
-
-
-def _answer_of(task: asyncio.Task[object], call: _Call[R]) -> R | ProviderFailed:
-    """Judge a call that ended by itself: nobody but the driver can have cancelled it."""
-    if task.cancelled():
-        cancelled = f"the driver broke its contract: {call.verb} ended as if it had been cancelled"
-        return failed(Code.INTERNAL, cancelled)
-    if error := task.exception():
-        return failure_of(error, verb=call.verb, subject=call.subject, secret=call.secret)
-    response = task.result()
-    if flaw := flaw_in(response, call.promised):
-        broken = f"the driver broke its contract: {call.verb} {flaw}"
-        return failed(Code.INTERNAL, broken)
-    return cast("R", response)
 
 
 def _no_answer(call: _Call[R], limit: float, overdue: Overdue) -> str:

@@ -1,10 +1,10 @@
-"""How long each driver verb takes, and how often it fails."""
+"""How long each driver verb takes, and how often it fails or runs away."""
 
 from __future__ import annotations
 
 from typing import final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from mcm.metrics import REQUEST_BUCKETS, once_per_registry
 
@@ -28,6 +28,11 @@ class DriverMetrics:
             "mcm_cloud_api_driver_requests_failed",
             "Driver calls that failed, by machine code.",
             ("provider", "operation", "error_code"),
+            registry=registry,
+        )
+        self.runaways = Gauge(
+            "mcm_cloud_api_driver_runaway_calls",
+            "Driver calls that were cancelled and still run.",
             registry=registry,
         )
 

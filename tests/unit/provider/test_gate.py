@@ -428,8 +428,8 @@ async def test_a_call_that_cannot_be_ended_is_never_joined_by_a_second(clock: Lo
                 continue
         return VM
 
-    driver = Doing(stubborn)
-    provider = gate(driver)
+    driver, registry = Doing(stubborn), CollectorRegistry()
+    provider = gate(driver, registry=registry)
     with pytest.raises(ProviderFailed, match=r"did not answer .* which the driver ignores"):
         await provider.create(request())
     assert clock.monotonic() == 60.0 + CANCEL_GRACE
@@ -439,12 +439,14 @@ async def test_a_call_that_cannot_be_ended_is_never_joined_by_a_second(clock: Lo
     assert "cancelled at 2026-01-01T00:01:00Z and still runs" in caught.value.text
     assert "machine ns/m" in caught.value.text
     assert driver.asked == 1
+    assert registry.get_sample_value("mcm_cloud_api_driver_runaway_calls") == 1
     other = asyncio.create_task(provider.create(request("other")))
     await clock.sleep(1)
     assert driver.asked == 2
     release.set()
     assert await other == VM
     assert await provider.create(request()) == VM
+    assert registry.get_sample_value("mcm_cloud_api_driver_runaway_calls") == 0
 
 
 @virtual
