@@ -330,5 +330,9 @@ def not_supported(field: str, value: str, supported: Sequence[str]) -> StatusCau
     return StatusCause("FieldValueNotSupported", message, field)
 
 
+def too_long(field: str, limit: int) -> StatusCause:
+    return StatusCause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
+
+
 def not_permitted(field: str, detail: str) -> StatusCause:
     return StatusCause("FieldValueForbidden", f"Forbidden: {detail}", field)

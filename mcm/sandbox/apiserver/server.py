@@ -21,6 +21,7 @@ from mcm.sandbox.apiserver.definitions.establishing import DefinitionWatcher
 from mcm.sandbox.apiserver.errors import StatusError, internal, too_large_body, too_large_version
 from mcm.sandbox.apiserver.garbage.events import EventExpiry
 from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES, PERMANENT_NAMESPACES
+from mcm.sandbox.apiserver.limits import LARGEST_BODY
 from mcm.sandbox.apiserver.reading.listing import NotYetReached
 from mcm.sandbox.apiserver.registry import Registry, ResourceInfo
 from mcm.sandbox.apiserver.requests.calls import Call, ServerSettings, ServerState, WriteOptions
@@ -37,7 +38,6 @@ __all__ = ["ApiServer", "ServerSettings"]
 logger = logging.getLogger(__name__)
 
 DEFAULT_VERSION = "v1.32.0"
-LARGEST_BODY = 3 * 1024 * 1024
 
 _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})

@@ -21,7 +21,8 @@ from mcm.client.errors import ConfigurationError
 from mcm.clock import SystemClock
 from mcm.sandbox.apiserver.front import http
 from mcm.sandbox.apiserver.front.http import Certificates, Front, serve_https
-from mcm.sandbox.apiserver.server import LARGEST_BODY, ApiServer
+from mcm.sandbox.apiserver.limits import LARGEST_BODY
+from mcm.sandbox.apiserver.server import ApiServer
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

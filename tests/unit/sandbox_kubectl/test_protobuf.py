@@ -144,6 +144,7 @@ def test_an_eviction_keeps_its_options_and_managed_fields_their_json() -> None:
         (body("v1", "Secret", (5, "x")), "bytes where a number belongs"),
         (b"k8s\0" + b"\x0b", "wire type 3"),
         (b"k8s\0" + b"\xff" * 11, "too many bytes"),
+        (b"k8s\0\x18" + b"\xff" * 9 + b"\x7f", "too many bytes"),
         (body("v1", "Event", (6, message((1, 1 << 62)))), "out of range"),
     ],
 )

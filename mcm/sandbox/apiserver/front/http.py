@@ -29,7 +29,8 @@ from mcm.client.transport import Request, Response, StreamResponse
 from mcm.sandbox.apiserver import protobuf
 from mcm.sandbox.apiserver.errors import StatusError, too_large_body
 from mcm.sandbox.apiserver.front.certificates import Certificates
-from mcm.sandbox.apiserver.server import LARGEST_BODY, ApiServer
+from mcm.sandbox.apiserver.limits import LARGEST_BODY
+from mcm.sandbox.apiserver.server import ApiServer
 
 __all__ = ["Certificates", "Front", "serve_https"]
 

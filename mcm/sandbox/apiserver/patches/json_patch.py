@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import orjson
+
 from mcm.api.meta import JSONObject
 from mcm.sandbox.apiserver.fields.equality import same_json
+from mcm.sandbox.apiserver.limits import DEEPEST, LARGEST_BODY, is_deeper_than, is_too_deep
 from mcm.sandbox.apiserver.patches.errors import PatchError
 
 MAX_OPERATIONS = 10_000
@@ -34,7 +37,8 @@ def apply_json_patch(document: JSONObject, operations: list[object]) -> JSONObje
 
     Raises:
         PatchError: code 400 for a malformed operation, 413 for too many of them, 422 where one
-            does not apply (a missing path, a failed test, a result that is no object).
+            does not apply (a missing path, a failed test, a result that is no object), or where
+            the result would be too deep, or copies of copies too big.
     """
     if len(operations) > MAX_OPERATIONS:
         raise PatchError(
@@ -43,8 +47,15 @@ def apply_json_patch(document: JSONObject, operations: list[object]) -> JSONObje
             413,
         )
     result: object = document
+    copied = 0
     for operation in [_checked(o) for o in operations]:
+        if operation.name == "copy":
+            copied += _size_of_copy(result, operation)
+            if copied > LARGEST_BODY:
+                raise PatchError(f"copies come to more than {LARGEST_BODY} bytes", 422)
         result = _HANDLERS[operation.name](result, operation)
+    if is_too_deep(result):
+        raise _too_deep()
     if not isinstance(result, dict):
         raise PatchError("the patched document is not an object", 422)
     return result
@@ -115,6 +126,14 @@ def _copy(document: object, operation: _Operation) -> object:
     return _insert(document, operation, _find(document, operation.source, operation))
 
 
+def _size_of_copy(document: object, operation: _Operation) -> int:
+    """Return the bytes that a copy adds: copies of copies multiply what a short patch says."""
+    value = _find(document, operation.source, operation)
+    if is_deeper_than(value, DEEPEST):
+        raise _too_deep()
+    return len(orjson.dumps(value))
+
+
 def _test(document: object, operation: _Operation) -> object:
     try:
         actual = _find(document, operation.path, operation)
@@ -155,6 +174,8 @@ def _edit(document: object, path: tuple[str, ...], operation: _Operation, edit: 
     """Return a copy of the containers along ``path``, the innermost one changed by ``edit``."""
     if not path:
         raise _inapplicable(operation, "the whole document cannot be removed")
+    if len(path) > DEEPEST:
+        raise _too_deep()
     token, *rest = path
     if not rest:
         if edit is _without:
@@ -199,6 +220,10 @@ def _without(container: object, token: str) -> object:
         return [item for i, item in enumerate(container) if i != int(token)]
     assert isinstance(container, dict)  # _edit has looked the token up in it
     return {k: v for k, v in container.items() if k != token}
+
+
+def _too_deep() -> PatchError:
+    return PatchError(f"the patched document exceeds the max depth of {DEEPEST}", 422)
 
 
 def _inapplicable(operation: _Operation, why: str) -> PatchError:

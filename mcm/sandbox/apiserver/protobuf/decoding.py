@@ -219,7 +219,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
+        if not byte & 0x80 and value < 1 << 64:
             return value, at
     raise Unsupported("a number has too many bytes")
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, cast, final
-
-import orjson
-import yaml
+from typing import Protocol, final
 
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import rfc3339
@@ -21,26 +19,19 @@ from mcm.sandbox.apiserver.errors import (
     unsupported_media_type,
 )
 from mcm.sandbox.apiserver.registry import Registry, ResourceInfo
+from mcm.sandbox.apiserver.requests.documents import decode_object
 from mcm.sandbox.apiserver.requests.negotiation import Form, media_type_of
 from mcm.sandbox.apiserver.requests.routing import Target
 from mcm.sandbox.apiserver.store import Store
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_LONGEST_INTEGER = 1000  # leading zeros included
 _BODY_TYPES = ("application/json", "application/yaml")
 _MANAGER_LIMIT = 128
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as JSON has it: what looks like a time stays text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 @final
@@ -130,8 +121,13 @@ class Call:
         value = self.query.get(name, "")
         if not value:
             return None
-        if not value.lstrip("-").isdecimal():
-            raise bad_request(f"invalid value {value!r} for the integer parameter {name}")
+        problem = ""
+        if not _INTEGER.fullmatch(value):
+            problem = "invalid syntax"
+        elif len(value) > _LONGEST_INTEGER or not -(1 << 63) <= int(value) < 1 << 63:
+            problem = "value out of range"
+        if problem:
+            raise bad_request(f'invalid parameter {name}: parsing "{value}": {problem}')
         return int(value)
 
     def media_type(self) -> str:
@@ -180,27 +176,3 @@ def decode_body(call: Call) -> JSONObject:
     if media_type not in ("", *_BODY_TYPES):
         raise unsupported_media_type(_BODY_TYPES)
     return decode_object(call.body)
-
-
-def decode_object(body: bytes) -> JSONObject:
-    """Decode a JSON object, or a YAML one if it is no JSON. Raises StatusError (400)."""
-    value = decode_document(body)
-    if not isinstance(value, dict):
-        raise bad_request("the request body must be an object")
-    return cast(JSONObject, value)
-
-
-def decode_document(body: bytes) -> object:
-    """Decode JSON, or YAML if it is no JSON. Raises StatusError (400)."""
-    if not body:
-        raise bad_request("the request has no body")
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if body.lstrip()[:1] in (b"{", b"["):
-            raise bad_request(f"error decoding the body: {error}") from None
-    try:
-        # There and back: what JSON cannot say (other keys than text, huge numbers) ends here.
-        return cast(object, orjson.loads(orjson.dumps(yaml.load(body, Loader=_Loader))))
-    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
-        raise bad_request(f"error decoding the body: {error}") from None

@@ -25,7 +25,8 @@ from mcm.sandbox.apiserver.errors import (
 from mcm.sandbox.apiserver.kinds.builtin import DEFINITIONS, NAMESPACES, PODS
 from mcm.sandbox.apiserver.reading.selection import parse_selection
 from mcm.sandbox.apiserver.registry import ResourceInfo
-from mcm.sandbox.apiserver.requests.calls import Call, ServerState, decode_object, is_dry_run
+from mcm.sandbox.apiserver.requests.calls import Call, ServerState, is_dry_run
+from mcm.sandbox.apiserver.requests.documents import decode_object
 from mcm.sandbox.apiserver.store import Stored
 from mcm.sandbox.apiserver.writing.create_update import (
     Written,

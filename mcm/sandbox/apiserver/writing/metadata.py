@@ -16,9 +16,11 @@ from mcm.sandbox.apiserver.errors import (
     invalid,
     not_permitted,
     required,
+    too_long,
     unreasoned,
     wrong_value,
 )
+from mcm.sandbox.apiserver.limits import LARGEST_ANNOTATIONS
 from mcm.sandbox.apiserver.registry import ResourceInfo
 from mcm.sandbox.apiserver.requests.calls import ServerState
 from mcm.sandbox.apiserver.store import Stored
@@ -239,6 +241,10 @@ def _map_causes(field: str, value: object) -> Iterator[StatusCause]:
             yield wrong_value(f"metadata.{field}", key, "must be a qualified name")
         if field == "labels" and not is_label_value(text):
             yield wrong_value("metadata.labels", text, "must be a label value")
+    if field == "annotations":
+        size = sum(len(key.encode()) + len(text.encode()) for key, text in value.items())
+        if size > LARGEST_ANNOTATIONS:
+            yield too_long("metadata.annotations", LARGEST_ANNOTATIONS)
 
 
 def _finalizer_names(value: object) -> Iterator[StatusCause]:

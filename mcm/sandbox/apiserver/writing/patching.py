@@ -35,10 +35,9 @@ from mcm.sandbox.apiserver.requests.calls import (
     Call,
     ServerState,
     WriteOptions,
-    decode_document,
-    decode_object,
     write_options,
 )
+from mcm.sandbox.apiserver.requests.documents import decode_document, decode_object
 from mcm.sandbox.apiserver.requests.negotiation import (
     APPLY_PATCH,
     JSON_PATCH,
