@@ -284,3 +284,13 @@ def test_the_projects_own_definitions_are_accepted(api: Workbench) -> None:
     for manifest in crd_manifests():
         assert api.send("POST", DEFINITIONS, manifest, media=JSON).status == 201
     assert api.get("/apis/machine.sapcloud.io/v1alpha1/machines")["items"] == []
+
+
+def test_a_changed_schema_holds_for_the_next_patch(toys: Workbench) -> None:
+    toys.create(WIDGETS, widget("w"))
+    assert "colour" in toys.patch(f"{WIDGETS}/w", {"spec": {"shape": "round"}})["spec"]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    definition = toys.get(f"{DEFINITIONS}/widgets.toys.example")
+    definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": anything}
+    toys.put(f"{DEFINITIONS}/widgets.toys.example", definition)
+    assert toys.patch(f"{WIDGETS}/w", {"spec": {"shape": "round"}})["spec"]["shape"] == "round"

@@ -6,7 +6,6 @@ object stored under an older schema can still lose its finalizers.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import cast
 
 from mcm.api.meta import JSONObject
@@ -39,7 +38,7 @@ def conform(
     if not touched:
         return obj
     part = {name: value for name, value in obj.items() if name in touched or name in _ENVELOPE}
-    part = _checked(info, part, _part_of_schema(info, touched), validation, warnings)
+    part = _checked(info, part, _part_of_schema(info.schema, touched), validation, warnings)
     kept = {n: v for n, v in obj.items() if n not in touched or n in part}
     return {**kept, **part}
 
@@ -55,9 +54,7 @@ def _touched(obj: JSONObject, live: Stored | None) -> frozenset[str] | None:
     )
 
 
-@lru_cache(maxsize=512)
-def _part_of_schema(info: ResourceInfo, names: frozenset[str]) -> JSONObject:
-    schema = cast(JSONObject, info.schema)
+def _part_of_schema(schema: JSONObject, names: frozenset[str]) -> JSONObject:
     properties = cast(JSONObject, schema.get("properties") or {})
     kept = {n: v for n, v in properties.items() if n in names or n in _ENVELOPE}
     return {n: v for n, v in schema.items() if n != "required"} | {"properties": kept}
