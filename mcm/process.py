@@ -18,11 +18,15 @@ from mcm import __version__, server
 from mcm.clock import Clock, SystemClock
 from mcm.connections import connect
 from mcm.driver import discovery
+from mcm.forced_exit import ForcedExit
 from mcm.leaderelection import new_identity
 from mcm.manager import Manager
 from mcm.options import Options
 
 logger = logging.getLogger(__name__)
+
+_EXIT_GRACE = 5.0
+"""Seconds in which what a driver left behind must have ended."""
 
 
 def run_to_completion(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
@@ -45,8 +49,11 @@ def run_to_completion(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]
         await main(stop)
 
     collect_rarely()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(supervised())
+    with (
+        ForcedExit(_EXIT_GRACE) as forced_exit,
+        asyncio.Runner(loop_factory=_loop_factory()) as runner,
+    ):
+        runner.run(forced_exit.after(supervised()))
 
 
 def collect_rarely() -> None:
