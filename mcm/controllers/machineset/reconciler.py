@@ -103,7 +103,6 @@ class MachineSetReconciler:
             errors = await self._machines.create(machine_set, decided.create)
             reason = REASON_FAILED_CREATE
         else:
-            self._machines.forget(machine_set.metadata.key)
             errors = await self._machines.delete(machine_set, decided.delete)
             reason = REASON_FAILED_DELETE
         return errors, ReplicaFailure(reason, str(errors[0])) if errors else None

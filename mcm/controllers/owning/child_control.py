@@ -87,8 +87,8 @@ class ChildControl(Generic[Owner, Child]):
         return errors
 
     def forget(self, owner_key: str) -> None:
-        """The owner needs no children any more."""
-        self._unconfirmed.keep_only(owner_key, ())
+        """The owner is no more, or on its way out."""
+        self._unconfirmed.forget(owner_key)
 
     def unconfirmed(self, owner: Owner) -> int:
         """Return how many children were asked for which the store does not show yet."""
@@ -117,7 +117,6 @@ class ChildControl(Generic[Owner, Child]):
 
     def _names_for(self, owner: Owner, count: int) -> Sequence[str]:
         names = dict.fromkeys(self._pending(owner)[:count])
-        self._unconfirmed.keep_only(owner.metadata.key, names)
         while len(names) < count:
             name = generated_name(owner, self._random)
             if self._find(owner, name) is None:
@@ -134,8 +133,8 @@ class ChildControl(Generic[Owner, Child]):
             return self._already_there(owner, name, error)
         if may_have_happened(error):
             self._unconfirmed.add(key, name)
-        else:
-            self._unconfirmed.settle(key, name)
+        # A refusal says nothing about an earlier request for the same name, which may well be what
+        # used the quota up.
         note = f"Could not create {self._ownership.noun} {name}: {error}"
         self._tell(owner, "Warning", EVENT_NOT_CREATED, note)
         return error

@@ -2,13 +2,14 @@
 
 A creation that timed out, or whose connection broke, may have happened. Until the store shows the
 child, its name is asked for again before any new one: it exists then exactly once, whatever became
-of the first request. The names are this process's memory; a successor starts from a list, which
-shows the truth.
+of the first request. That holds also for names that are not needed just now: whoever wants fewer
+for a while and then as many as before is not to get some of them twice. The names are this
+process's memory; a successor starts from a list, which shows the truth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 
@@ -26,7 +27,7 @@ class UnconfirmedCreations:
         self._names.setdefault(owner_key, {})[name] = None
 
     def settle(self, owner_key: str, name: str) -> None:
-        """The child was seen, or will certainly never be."""
+        """The child was seen, or its creation answered."""
         names = self._names.get(owner_key, {})
         names.pop(name, None)
         if not names:
@@ -39,8 +40,6 @@ class UnconfirmedCreations:
                 self.settle(owner_key, name)
         return tuple(self._names.get(owner_key, ()))
 
-    def keep_only(self, owner_key: str, names: Collection[str]) -> None:
-        """Forget what ``owner_key`` needs no more; all of it, if ``names`` is empty."""
-        for name in tuple(self._names.get(owner_key, ())):
-            if name not in names:
-                self.settle(owner_key, name)
+    def forget(self, owner_key: str) -> None:
+        """The owner is no more, or on its way out: nothing will be asked for again."""
+        self._names.pop(owner_key, None)

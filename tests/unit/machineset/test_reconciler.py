@@ -249,6 +249,28 @@ def test_lost_answers_never_cost_a_machine_too_many() -> None:
     play(scenario)
 
 
+def test_a_set_of_two_minds_remembers_machines_whose_answers_got_lost() -> None:
+    """They exist, and no watch has told so yet: wanting as many as before asks for the same."""
+
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            await cluster.create(MACHINE_SETS, body(2))
+            await controllers.settle()
+            cluster.api.lose = lambda w: RequestTimeout("no answer") if w.verb == "create" else None
+            await cluster.patch(MACHINE_SETS, "set", {"spec": {"replicas": 3}})
+            await controllers.settle(1)
+            assert len(cluster.all(MACHINES)) == 3
+            cluster.api.lose = lambda _: None
+            await cluster.patch(MACHINE_SETS, "set", {"spec": {"replicas": 2}})
+            await controllers.settle(1)
+            await cluster.patch(MACHINE_SETS, "set", {"spec": {"replicas": 3}})
+            await controllers.settle(60)
+            assert len(cluster.all(MACHINES)) == 3
+
+    play(scenario)
+
+
 def test_requests_that_never_arrived_are_made_again() -> None:
     async def scenario() -> None:
         cluster = Cluster()

@@ -221,6 +221,31 @@ def test_lost_answers_never_cost_a_child_too_many() -> None:
     play(scenario)
 
 
+def test_a_refusal_after_a_lost_answer_does_not_unmake_the_child() -> None:
+    """The first request used the quota up: that its repetition is refused proves nothing."""
+
+    async def scenario() -> None:
+        cluster = Cluster()
+        asked: list[Write] = []
+
+        def refuse(write: Write) -> KubeError | None:
+            if (write.verb, write.resource) != ("create", "widgets"):
+                return None
+            asked.append(write)
+            refused = 1 < len(asked) < 5
+            return Forbidden(403, "Forbidden", "exceeded quota") if refused else None
+
+        cluster.api.refuse = refuse
+        cluster.api.lose = lambda w: RequestTimeout("no answer") if len(asked) == 1 else None
+        async with running(cluster) as controllers:
+            await cluster.create(WIDGET_SETS, widget_set(1))
+            await controllers.settle(60)
+            assert len({write.name for write in asked}) == 1
+            assert len(cluster.all(WIDGETS)) == 1
+
+    play(scenario)
+
+
 def test_a_name_that_became_anothers_while_it_was_asked_for_is_given_up() -> None:
     """The store shows whose it is before the refusal arrives: no event will come for this set."""
 

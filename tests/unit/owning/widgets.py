@@ -105,11 +105,12 @@ class WidgetSetReconciler:
         )
         await self._owner.write_status(widget_set, status)
         raise_together(key, errors)
-        if self._control.unconfirmed(widget_set):
+        if missing > 0 and self._control.unconfirmed(widget_set):
             return Outcome(CONFIRM_AFTER, "a widget has not been seen yet")
         return DONE
 
     async def _end(self, widget_set: WidgetSet) -> Outcome:
+        self._control.forget(widget_set.metadata.key)
         owned = self._claimer.owned(widget_set)
         match ending_of(widget_set.metadata, FINALIZER, owned):
             case Ending.LET_GO:
