@@ -25,10 +25,10 @@ from mcm.api.names import (
     SCALE_DOWN_DISABLED_VALUE,
     TAINT_PREFER_NO_SCHEDULE,
 )
-from mcm.client.errors import KubeError, NotFound
+from mcm.client.errors import KubeError
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.progress import is_complete
-from mcm.controllers.fanout import fan_out
+from mcm.controllers.fanout import patch_each
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.informers.store import Store
@@ -164,11 +164,6 @@ class NodeMarker:
             )
             for s in snapshot.sets
         ]
-        return await fan_out(self._patch, node_changes(wanted, self._nodes.get))
-
-    async def _patch(self, pair: tuple[Node, JSONObject]) -> None:
-        meta, change = pair[0].metadata, pair[1]
-        try:
-            await self._writer.patch(NODES, meta.name, for_this_version(meta, change))
-        except NotFound:
-            return  # the machine's node is gone already
+        changes = node_changes(wanted, self._nodes.get)
+        pairs = ((node.metadata, change) for node, change in changes)
+        return await patch_each(self._writer, NODES, pairs, bound=for_this_version)

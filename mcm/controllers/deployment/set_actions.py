@@ -14,15 +14,15 @@ from mcm.api.machine import (
     MachineSet,
 )
 from mcm.api.meta import JSONObject, ObjectMeta
-from mcm.client.errors import KubeError, NotFound
+from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.controllers.deployment.fleet import by_age
 from mcm.controllers.deployment.ownership import OWNERSHIP
 from mcm.controllers.deployment.sets import set_change
 from mcm.controllers.deployment.templates import same_template
-from mcm.controllers.fanout import fan_out
+from mcm.controllers.fanout import fan_out, patch_each
 from mcm.controllers.owning import Claimer, children_of, create_or_find, delete_children
-from mcm.controllers.preconditions import for_this_object, for_this_version
+from mcm.controllers.preconditions import for_this_version
 from mcm.events import EventSink
 from mcm.informers.store import Store
 
@@ -108,17 +108,8 @@ class SetActions:
 
     async def patch_machines(self, changes: Iterable[tuple[Machine, JSONObject]]) -> Errors:
         """Patch machines, each of which may be gone by now."""
-
-        async def patch_one(pair: tuple[Machine, JSONObject]) -> None:
-            meta, change = pair[0].metadata, pair[1]
-            try:
-                await self._writer.patch(
-                    MACHINES, meta.name, for_this_object(meta, change), namespace=meta.namespace
-                )
-            except NotFound:
-                return
-
-        return await fan_out(patch_one, changes)
+        pairs = ((machine.metadata, change) for machine, change in changes)
+        return await patch_each(self._writer, MACHINES, pairs)
 
     def machines_of(self, machine_set: MachineSet) -> Sequence[Machine]:
         return children_of(self._machines, machine_set.metadata.uid)
