@@ -47,7 +47,6 @@ class SetState:
     """
 
     uid: str
-    name: str
     replicas: int
     serving: tuple[bool, ...] = ()
     terminating: int = 0
@@ -141,7 +140,6 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
     annotations = machine_set.metadata.annotations
     return SetState(
         uid=machine_set.metadata.uid,
-        name=machine_set.metadata.name,
         replicas=machine_set.spec.replicas,
         serving=_serving(staying, going, now),
         terminating=len(everyone) - len(staying),

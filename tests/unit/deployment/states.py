@@ -22,7 +22,6 @@ def state(
     text = "R" * replicas if machines is None else machines
     return SetState(
         uid=name,
-        name=name,
         replicas=replicas,
         serving=tuple(c == "R" for c in text),
         terminating=terminating,

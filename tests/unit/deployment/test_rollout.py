@@ -3,14 +3,17 @@ from __future__ import annotations
 import pytest
 
 from mcm.controllers.deployment.bounds import Bounds
-from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
+from mcm.controllers.deployment.fleet import DeploymentSnapshot, Fleet, SetState, Targets
 from mcm.controllers.deployment.rollout import (
+    Decision,
     RecreateStep,
     initial_size,
     recreate_step,
     rolling_step,
 )
+from mcm.controllers.deployment.sets import wanted_sets
 from tests.unit.deployment.fleet_model import FleetModel, Number, rolling
+from tests.unit.deployment.objects import deployment, owned_set, template
 from tests.unit.deployment.states import fleet, state
 
 
@@ -219,3 +222,14 @@ def test_nothing_new_is_made_before_all_old_is_gone(whole: Fleet, step: Recreate
 def test_replicas_that_change_in_the_middle_do_not_hold_it_up() -> None:
     whole = fleet(state("new", 1, desired=4), state("old", 3, desired=4))
     assert recreate_step(whole, Bounds(6)) == RecreateStep({"old": 0})
+
+
+def test_a_reduction_that_is_withheld_leaves_the_set_wholly_as_it_is() -> None:
+    shrinking, growing = owned_set("old", 3, of=template("class-b")), owned_set("new", 1)
+    machines = {s.metadata.uid: () for s in (shrinking, growing)}
+    snapshot = DeploymentSnapshot.of(deployment(4), [shrinking, growing], machines)
+    decision = Decision({"old-uid": 2, "new-uid": 2}, rolling=True).without_reductions(snapshot)
+    assert decision == Decision({"new-uid": 2}, rolling=True, withheld=frozenset({"old-uid"}))
+    wanted = {a.metadata.name: b for a, b in wanted_sets(snapshot, decision, marking=False)}
+    assert wanted["old"] is shrinking
+    assert wanted["new"].spec.replicas == 2
