@@ -28,7 +28,7 @@ from mcm.controllers.context import ControllerContext
 from mcm.controllers.fleet_metrics import FleetMetrics
 from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
-from mcm.controllers.write_guard import WriteGuard
+from mcm.controllers.write_guard import WriteGuard, author
 from mcm.driver.contract import Driver
 from mcm.driver.discovery import ProviderContext, ProviderFactory
 from mcm.driver.services import Service, services_of
@@ -88,6 +88,7 @@ class Manager:
             options=ReflectorOptions(first_version=NEWEST),
             randomness=randomness,
             writing=WriteGuard(self._control, clock=clock),
+            author=author,
         )
         self._target_informers = (
             InformerFactory(
@@ -97,6 +98,7 @@ class Manager:
                 name="target",
                 randomness=randomness,
                 writing=WriteGuard(self._target, clock=clock),
+                author=author,
             )
             if self._target
             else None

@@ -1,4 +1,5 @@
-"""Merge patches (RFC 7396): what to send so that the server's object becomes the wanted one."""
+"""Merge patches (RFC 7396): what to send so that the server's object becomes the wanted one, and
+what comes of it."""
 
 from __future__ import annotations
 
@@ -27,6 +28,19 @@ def merge_diff(old: Mapping[str, object], new: Mapping[str, object]) -> JSONObje
         elif not _same(present, wanted):
             patch[key] = wanted
     return patch
+
+
+def merged(old: object, patch: object) -> object:
+    """Return what a merge patch makes of ``old``; neither is changed, parts may be shared."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result: JSONObject = dict(old) if isinstance(old, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
 
 
 def explicit_zeros(difference: JSONObject) -> JSONObject:

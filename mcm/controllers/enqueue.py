@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from mcm.api.meta import T
+from mcm.controllers.write_guard import author_of
 from mcm.informers import Change, Informer
 from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
 
@@ -13,16 +14,31 @@ def enqueue_changes(
     queue: WorkQueue[str],
     informer: Informer[T],
     keys_of: Callable[[Change[T]], Iterable[str]],
+    *,
+    skip_own: bool = False,
 ) -> None:
     """Register the handler that adds what ``keys_of`` says a change concerns.
 
     What a first list or a resync tells is no news: it waits behind what is, but not for ever.
+    With ``skip_own`` a reconcile's own writes do not bring its key back. That is for controllers
+    (named as the queue is) whose reconcile itself does all that its writes make due, or returns an
+    Outcome. What holds more than the write is news to its writer too.
     """
 
     def handle(change: Change[T]) -> None:
-        enqueue(queue, keys_of(change), initial=change.initial or change.resync)
+        keys = keys_of(change)
+        if skip_own:
+            keys = others_news(queue.name, change, keys)
+        enqueue(queue, keys, initial=change.initial or change.resync)
 
     informer.add_handler(handle)
+
+
+def others_news(controller: str, change: Change[T], keys: Iterable[str]) -> Iterator[str]:
+    """Yield the keys to which ``change`` is news: all but the one whose own reconcile wrote it."""
+    for key in keys:
+        if not change.author or change.author != author_of(controller, key):
+            yield key
 
 
 def enqueue(queue: WorkQueue[str], keys: Iterable[str], *, initial: bool = False) -> None:

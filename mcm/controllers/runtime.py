@@ -35,7 +35,7 @@ from typing import final
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError
 from mcm.clock import Clock
 from mcm.controllers.runtime_metrics import ControllerMetrics, Result
-from mcm.controllers.write_guard import NotConverging, reconciling
+from mcm.controllers.write_guard import NotConverging, author_of, reconciling
 from mcm.driver.errors import DriverError
 from mcm.workqueue import QueueShutDown, WorkQueue
 
@@ -226,7 +226,7 @@ class Controller:
                 )
 
     async def _process(self, key: str) -> None:
-        with self._measured(key), reconciling(f"{self.name} {key}") as reconcile:
+        with self._measured(key), reconciling(author_of(self.name, key)) as reconcile:
             try:
                 result = self._succeeded(key, await self._outcome(key))
             except Exception as error:  # every kind is logged, counted and retried

@@ -70,6 +70,17 @@ def reconciling(writer: str) -> Iterator[Reconcile]:
         _under_way.reset(token)
 
 
+def author() -> str:
+    """Name the reconcile that this is called in, as :func:`author_of` does; empty: in none."""
+    reconcile = _under_way.get()
+    return reconcile.writer if reconcile is not None else ""
+
+
+def author_of(controller: str, key: str) -> str:
+    """Name the reconciles of a controller's key."""
+    return f"{controller} {key}"
+
+
 @final
 class WriteGuard(ObjectWriter):
     """The verbs of ``client``, one of which may be refused: a patch that gets nowhere."""

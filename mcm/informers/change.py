@@ -27,6 +27,9 @@ class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
     tombstone: bool = False
     """The deletion was inferred (by a relist, or from a successor's UID): ``old`` may lack the last
     writes before it."""
+    author: str = ""
+    """Who asked for the write that this is the answer to, if it holds nothing else; see
+    :mod:`.authorship`. Empty: anybody."""
 
     @property
     def object(self) -> T:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from mcm.api.meta import KubeObject, Resource, T
 from mcm.client.verbs import ObjectClient, ObjectWriter
 from mcm.clock import Clock
+from mcm.informers.authorship import Author
 from mcm.informers.informer import Informer, InformerStatus
 from mcm.informers.listwatch import ReflectorOptions
 from mcm.informers.metrics import collector_of
@@ -24,7 +25,8 @@ class InformerFactory:
     """``namespace`` is where namespaced resources are mirrored unless told otherwise; empty: all.
 
     ``name`` labels the metrics, so that several clusters can share a ``registry``. The writer
-    writes through ``writing``, or else the client. The client is not closed here.
+    writes through ``writing``, or else the client, and asks ``author`` who writes. The client is
+    not closed here.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class InformerFactory:
         options: ReflectorOptions | None = None,
         randomness: random_module.Random | None = None,
         writing: ObjectWriter | None = None,
+        author: Author | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -46,7 +49,7 @@ class InformerFactory:
         self._random = randomness or random_module.Random()
         self._informers: dict[tuple[str, str], Informer[KubeObject]] = {}
         self._running = False
-        self._writer = Writer(writing or client, self.stores_holding)
+        self._writer = Writer(writing or client, self.stores_holding, author=author)
         self.name = name
         if registry is not None:
             collector_of(registry).add(name, self.informers, clock=clock)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Generic, final
 
+import msgspec
+
 from mcm.api.meta import T
 from mcm.informers.change import Change, Changes
 from mcm.informers.deletions import RememberedDeletions
@@ -106,13 +108,16 @@ class Store(Generic[T]):
 
     # ---- own writes ----------------------------------------------------------------------------
 
-    def observe(self, obj: T) -> None:
-        """Take the answer to an own write, if it is news; the listener hears of it at once."""
-        self._tell(self.put_own(obj))
+    def observe(self, obj: T, *, author: str = "") -> None:
+        """Take the answer to an own write, if it is news; the listener hears of it at once.
 
-    def observe_deleted(self, obj: T) -> None:
+        ``author``: whose write it is, if it holds nothing else than that.
+        """
+        self._tell(self.put_own(obj), author)
+
+    def observe_deleted(self, obj: T, *, author: str = "") -> None:
         """Take it that our own delete removed ``obj`` (that UID); older news of it are ignored."""
-        self._tell(self.remove_own(obj))
+        self._tell(self.remove_own(obj), author)
 
     def put_own(self, obj: T) -> Changes[T]:
         """``observe`` without telling the listener."""
@@ -146,9 +151,12 @@ class Store(Generic[T]):
             raise RuntimeError("the store has a listener")
         self._listener = listener
 
-    def _tell(self, changes: Changes[T]) -> None:
-        if changes and self._listener is not None:
-            self._listener(changes)
+    def _tell(self, changes: Changes[T], author: str) -> None:
+        if not changes or self._listener is None:
+            return
+        if author:
+            changes = tuple(msgspec.structs.replace(c, author=author) for c in changes)
+        self._listener(changes)
 
     # ---- the server's news ---------------------------------------------------------------------
 

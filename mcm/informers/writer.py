@@ -10,6 +10,7 @@ from mcm.client.errors import NotFound
 from mcm.client.requests import Call
 from mcm.client.transport import Response
 from mcm.client.verbs import ObjectWriter
+from mcm.informers.authorship import Author, holds_nothing_else
 from mcm.informers.store import Store
 
 R = TypeVar("R")
@@ -27,12 +28,16 @@ class Writer(ObjectWriter):
 
     When a call returns, every store that mirrors the object holds the answer (or something newer)
     and its handlers have been called. No retries: a Conflict is the caller's. An eviction's answer
-    holds no pod: its end comes with the watch.
+    holds no pod: its end comes with the watch. Changes bear the name of their ``author``, if they
+    hold nothing but what that one wrote.
     """
 
-    def __init__(self, client: ObjectWriter, stores: StoresHolding) -> None:
+    def __init__(
+        self, client: ObjectWriter, stores: StoresHolding, *, author: Author | None = None
+    ) -> None:
         self._client = client
         self._stores = stores
+        self._author = author or (lambda: "")
         self.field_manager = client.field_manager
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
@@ -49,20 +54,21 @@ class Writer(ObjectWriter):
                 self._gone(resource, call.namespace, key, uids)
             raise
         if answer is None:
-            self._gone(resource, call.namespace, key, uids)
+            self._gone(resource, call.namespace, key, uids, author=self._author())
         elif isinstance(answer, resource.type):
-            finished = call.verb != "DELETE" and _finished(resource, answer)
-            self._observe(resource, answer, finished=finished)
+            self._observe(resource, call, answer)
         return answer
 
-    def _observe(
-        self, resource: Resource[KubeObject], answer: KubeObject, *, finished: bool
-    ) -> None:
+    def _observe(self, resource: Resource[KubeObject], call: Call, answer: KubeObject) -> None:
+        author = self._author()
+        finished = call.verb != "DELETE" and _finished(resource, answer)
         for store in self._stores(resource, answer.metadata.namespace):
             if finished:
-                store.observe_deleted(answer)
-            else:
-                store.observe(answer)
+                store.observe_deleted(answer, author=author)
+                continue
+            known = store.get(answer.metadata.key) if author else None
+            own = known is not None and holds_nothing_else(known, call, answer)
+            store.observe(answer, author=author if own else "")
 
     def _uids(self, resource: Resource[KubeObject], namespace: str, key: str) -> set[str]:
         """The UIDs the stores know under a key: asked before a request, as an object that is
@@ -71,12 +77,18 @@ class Writer(ObjectWriter):
         return {obj.metadata.uid for obj in known if obj is not None}
 
     def _gone(
-        self, resource: Resource[KubeObject], namespace: str, key: str, uids: set[str]
+        self,
+        resource: Resource[KubeObject],
+        namespace: str,
+        key: str,
+        uids: set[str],
+        *,
+        author: str = "",
     ) -> None:
         for store in self._stores(resource, namespace):
             known = store.get(key)
             if known is not None and known.metadata.uid in uids:
-                store.observe_deleted(known)
+                store.observe_deleted(known, author=author)
 
 
 def _key(resource: Resource[KubeObject], namespace: str, name: str) -> str:

@@ -224,7 +224,7 @@ def _listen_to_control(
         return wakeups.of_secret(change, control.classes, control.machines)
 
     informers = ctx.control_informers
-    enqueue_changes(queue, informers.informer(MACHINES), of_machine)
+    enqueue_changes(queue, informers.informer(MACHINES), of_machine, skip_own=True)
     enqueue_changes(queue, informers.informer(MACHINE_CLASSES), of_class)
     enqueue_changes(queue, informers.informer(SECRETS), of_secret)
 
@@ -245,6 +245,6 @@ def _listen_to_target(
 
     informers = ctx.target_informers
     if informers is not None:
-        enqueue_changes(queue, informers.informer(NODES), of_node)
+        enqueue_changes(queue, informers.informer(NODES), of_node, skip_own=True)
         enqueue_changes(queue, informers.informer(PODS), of_pod)
         enqueue_changes(queue, informers.informer(POD_DISRUPTION_BUDGETS), of_budget)

@@ -61,6 +61,7 @@ class Bench:
     factory: InformerFactory
     writer: Writer
     replay: Replay
+    author: str = ""
 
     def known(self, name: str = "a") -> Machine | None:
         return self.factory.store(MACHINES).get(f"n/{name}")
@@ -74,13 +75,18 @@ def on_bench(scenario: Callable[[Bench], Awaitable[None]], *, namespace: str = "
         clock = LoopClock(EPOCH)
         client = Client(transport, clock=clock, random=random.Random(0))
         factory = InformerFactory(
-            client, clock=clock, namespace=namespace, randomness=random.Random(0)
+            client,
+            clock=clock,
+            namespace=namespace,
+            randomness=random.Random(0),
+            author=lambda: bench.author,
         )
         informer = factory.informer(MACHINES)
         replay = Replay()
+        bench = Bench(transport, factory, factory.writer, replay)
         informer.add_handler(replay)
         informer.deliver(informer.store.replace([machine("a", 5)], "10"))
-        await scenario(Bench(transport, factory, factory.writer, replay))
+        await scenario(bench)
 
     run_virtual(main)
 
@@ -107,6 +113,33 @@ def test_what_was_patched_is_in_the_store_when_the_call_returns() -> None:
         )
         assert bench.known() is answer
         assert answer.metadata.labels == {"x": "y"}
+
+    on_bench(scenario)
+
+
+@pytest.mark.parametrize(
+    ("labels", "author"), [({"x": "y"}, "me"), ({"x": "y", "theirs": "too"}, "")]
+)
+def test_a_change_bears_its_authors_name_if_it_is_all_that_one_wrote(
+    labels: dict[str, str], author: str
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.author = "me"
+        bench.transport.answer = body("a", 12, labels=labels)
+        patch = {"metadata": {"labels": {"x": "y"}}}
+        await bench.writer.patch(MACHINES, "a", patch, namespace="n")
+        assert bench.replay.changes[-1].author == author
+
+    on_bench(scenario)
+
+
+def test_an_objects_end_bears_the_name_of_who_brought_it_about() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.author = "me"
+        bench.transport.answer = {"kind": "Status", "status": "Success"}
+        await bench.writer.delete(MACHINES, "a", namespace="n", uid="u1")
+        assert bench.replay.changes[-1].new is None
+        assert bench.replay.changes[-1].author == "me"
 
     on_bench(scenario)
 

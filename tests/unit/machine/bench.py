@@ -33,7 +33,9 @@ from mcm.controllers import machine, machineclass, node, safety, secret
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
+from mcm.controllers.runtime_metrics import Result
 from mcm.controllers.settings import ControllerSettings
+from mcm.controllers.write_guard import author
 from mcm.driver import (
     Code,
     CreateMachineRequest,
@@ -219,9 +221,11 @@ class Bench:
         client = Client(
             self.transport, clock=self.clock, user_agent="mcm", fence=lambda: self.fence.check()
         )
-        informers = InformerFactory(client, clock=self.clock, namespace=NAMESPACE)
+        informers = InformerFactory(client, clock=self.clock, namespace=NAMESPACE, author=author)
         self.machines = informers.store(MACHINES)
-        target = InformerFactory(client, clock=self.clock) if self.has_target else None
+        target = (
+            InformerFactory(client, clock=self.clock, author=author) if self.has_target else None
+        )
         recorder = EventRecorder(
             client, clock=self.clock, component="mcm", host="bench", randomness=random.Random(3)
         )
@@ -439,6 +443,15 @@ class Bench:
         """The reasons of all events written so far, in order."""
         found = (*self.objects(EVENTS), *self.objects(CORE_EVENTS))
         return list(dict.fromkeys(str(event["reason"]) for event in found))
+
+    def reconciles(self, controller: str = "machine") -> int:
+        """How many passes the controller's workers have ended since the process began."""
+        name = "mcm_controller_reconcile_total"
+        values = (
+            self.registry.get_sample_value(name, {"controller": controller, "result": result.value})
+            for result in Result
+        )
+        return int(sum(value or 0 for value in values))
 
     def written(self, plural: str, name: str = "") -> list[Write]:
         return [w for w in self.writes if w.on(plural, name)]
