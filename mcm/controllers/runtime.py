@@ -8,6 +8,7 @@ outcome                      what happens to the key
 ``DONE``                     forgotten; only an add brings it back
 ``Outcome(after=s)``         forgotten, added again in ``s`` seconds
 Conflict, AlreadyExists      rate-limited retry, logged at debug level: the stores will catch up
+LeadershipLost               the same: the process is about to end, and says so itself
 an expected error            rate-limited retry (not before the server's ``Retry-After``), one
                              warning line
 TerminalError                forgotten, counted, one warning line
@@ -37,6 +38,7 @@ from mcm.clock import Clock
 from mcm.controllers.runtime_metrics import ControllerMetrics, Result
 from mcm.controllers.write_guard import NotConverging, author_of, reconciling
 from mcm.driver.errors import DriverError
+from mcm.leaderelection import LeadershipLost
 from mcm.workqueue import QueueShutDown, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -96,6 +98,7 @@ class Failure(Enum):
     """What an exception from a reconcile means."""
 
     CONFLICT = auto()
+    NOT_LEADING = auto()
     HELD_BACK = auto()
     EXPECTED = auto()
     TERMINAL = auto()
@@ -105,6 +108,7 @@ class Failure(Enum):
 _WORST_FIRST = (
     Failure.UNEXPECTED,
     Failure.EXPECTED,
+    Failure.NOT_LEADING,
     Failure.CONFLICT,
     Failure.HELD_BACK,
     Failure.TERMINAL,
@@ -126,6 +130,8 @@ def classify(error: Exception) -> Failure:
         return Failure.CONFLICT
     if isinstance(error, TerminalError):
         return Failure.TERMINAL
+    if isinstance(error, LeadershipLost):
+        return Failure.NOT_LEADING
     if isinstance(error, KubeError | DriverError | TimeoutError | ConnectionError):
         return Failure.EXPECTED
     return Failure.UNEXPECTED
@@ -274,6 +280,10 @@ class Controller:
             delay = self._retry(key, error)
             log.debug("%s %s: %s; again in %.3f s", self.name, key, error, delay)
             return Result.CONFLICT
+        if failure is Failure.NOT_LEADING:
+            delay = self._retry(key, error)
+            log.debug("%s %s: %s; again in %.3f s", self.name, key, one_line(error), delay)
+            return Result.ERROR
         if self._metrics is not None:
             self._metrics.errors.labels(self.name).inc()
         if failure is Failure.TERMINAL:

@@ -41,6 +41,7 @@ from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.write_guard import NotConverging, WriteGuard
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
+from mcm.leaderelection import LeadershipLost
 from mcm.simulation.virtualtime import run_virtual
 from mcm.workqueue import ExponentialLimiter, WorkQueue
 
@@ -157,6 +158,23 @@ def test_a_conflict_is_retried_quietly(error: Exception, caplog: pytest.LogCaptu
             registry = await run_for(100, queue, script)
         assert script.times == [0, 1]
         assert results(registry) == {"conflict": 1, "success": 1}
+        assert errors_of(registry) == 0
+
+    scenario()
+    assert not caplog.records
+
+
+def test_a_lost_lease_is_no_error_of_a_key(caplog: pytest.LogCaptureFixture) -> None:
+    """Every key fails by it, and the process says once why it ends."""
+
+    @virtual
+    async def scenario() -> None:
+        queue, script = new_queue(), Script(LeadershipLost("held by another"), DONE)
+        queue.add("a")
+        with caplog.at_level(logging.INFO):
+            registry = await run_for(100, queue, script)
+        assert script.times == [0, 1]
+        assert results(registry) == {"error": 1, "success": 1}
         assert errors_of(registry) == 0
 
     scenario()
@@ -558,6 +576,9 @@ def test_a_controller_without_workers_is_refused() -> None:
         (TimeoutError(), Failure.EXPECTED),
         (FileNotFoundError("x"), Failure.UNEXPECTED),
         (ValueError("x"), Failure.UNEXPECTED),
+        (LeadershipLost("x"), Failure.NOT_LEADING),
+        (ExceptionGroup("g", [LeadershipLost("x"), Conflict(409)]), Failure.NOT_LEADING),
+        (ExceptionGroup("g", [LeadershipLost("x"), ValueError("x")]), Failure.UNEXPECTED),
         (ExceptionGroup("g", [Conflict(409), TerminalError("x")]), Failure.CONFLICT),
         (ExceptionGroup("g", [Conflict(409), TimeoutError()]), Failure.EXPECTED),
         (
