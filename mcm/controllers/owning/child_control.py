@@ -75,10 +75,12 @@ class ChildControl(Generic[Owner, Child]):
         count. So the owner never gets one too many, even if answers get lost.
         """
         names = self._names_for(owner, count)
+        asked_before = {*self._pending(owner)}
         errors: list[KubeError] = []
 
         async def create_one(number: int) -> bool:
-            error = await self._create_one(owner, names[number])
+            name = names[number]
+            error = await self._create_one(owner, name, again=name in asked_before)
             if error is not None:
                 errors.append(error)
             return error is None
@@ -123,29 +125,26 @@ class ChildControl(Generic[Owner, Child]):
                 names[name] = None
         return tuple(names)
 
-    async def _create_one(self, owner: Owner, name: str) -> KubeError | None:
-        key, error = owner.metadata.key, await self._request(owner, name)
-        if error is None:
-            self._unconfirmed.settle(key, name)
-            self._tell(owner, "Normal", EVENT_CREATED, f"Created {self._ownership.noun} {name}")
-            return None
-        if isinstance(error, AlreadyExists):
-            return self._already_there(owner, name, error)
-        if may_have_happened(error):
-            self._unconfirmed.add(key, name)
-        # A refusal says nothing about an earlier request for the same name, which may well be what
-        # used the quota up.
-        note = f"Could not create {self._ownership.noun} {name}: {error}"
-        self._tell(owner, "Warning", EVENT_NOT_CREATED, note)
-        return error
-
-    async def _request(self, owner: Owner, name: str) -> KubeError | None:
+    async def _create_one(self, owner: Owner, name: str, *, again: bool) -> KubeError | None:
+        """Request one child. Its name is on record while it is not known what became of that, also
+        if this is cancelled. A refusal says nothing about an earlier request (``again``) for the
+        name, which may well be what used the quota up."""
+        key, noun = owner.metadata.key, self._ownership.noun
+        self._unconfirmed.add(key, name)
         try:
             await self._writer.create(
                 self._ownership.child, self._body(owner, name), namespace=owner.metadata.namespace
             )
+        except AlreadyExists as error:
+            return self._already_there(owner, name, error)
         except KubeError as error:
+            if not (again or may_have_happened(error)):
+                self._unconfirmed.settle(key, name)
+            note = f"Could not create {noun} {name}: {error}"
+            self._tell(owner, "Warning", EVENT_NOT_CREATED, note)
             return error
+        self._unconfirmed.settle(key, name)
+        self._tell(owner, "Normal", EVENT_CREATED, f"Created {noun} {name}")
         return None
 
     def _already_there(self, owner: Owner, name: str, error: AlreadyExists) -> KubeError | None:
@@ -153,7 +152,6 @@ class ChildControl(Generic[Owner, Child]):
         may as well have become another's, and then the owner still lacks one."""
         key, present = owner.metadata.key, self._find(owner, name)
         if present is None:
-            self._unconfirmed.add(key, name)
             return None
         self._unconfirmed.settle(key, name)
         holder = holder_of_name(present.metadata, owner.metadata.uid)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import pytest
 
 from mcm.api.meta import JSONObject
 from mcm.client.errors import Conflict, Forbidden, KubeError, RequestTimeout
+from mcm.client.requests import Call
+from mcm.client.transport import Response
 from tests.unit.machineset.cluster import Cluster, Running, Write, play
 from tests.unit.owning.widgets import FINALIZER, WIDGET_SETS, WIDGETS, Widget, WidgetSet, build
 
+R = TypeVar("R")
 LABELS = {"shop": "toys"}
 
 
@@ -242,6 +248,35 @@ def test_a_refusal_after_a_lost_answer_does_not_unmake_the_child() -> None:
             await controllers.settle(60)
             assert len({write.name for write in asked}) == 1
             assert len(cluster.all(WIDGETS)) == 1
+
+    play(scenario)
+
+
+def test_creations_that_are_cancelled_under_way_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of a batch fails as nobody expects and takes the others along, which had arrived."""
+
+    async def scenario() -> None:
+        cluster = Cluster()
+        perform, created = cluster.api.perform, 0
+
+        async def stumbling(call: Call, read: Callable[[Response], R]) -> R:
+            nonlocal created
+            answer = await perform(call, read)
+            if call.verb == "CREATE" and call.resource is WIDGETS:
+                created += 1
+                if created == 2:
+                    await cluster.clock.sleep(0.5)
+                    raise RuntimeError("a bug")
+                await cluster.clock.sleep(1)
+            return answer
+
+        monkeypatch.setattr(cluster.api, "perform", stumbling)
+        async with running(cluster) as controllers:
+            await cluster.create(WIDGET_SETS, widget_set(3))
+            await controllers.settle(60)
+            assert len(cluster.all(WIDGETS)) == 3
 
     play(scenario)
 
