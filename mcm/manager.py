@@ -244,7 +244,6 @@ class Manager:
                 fence=self._leases,
                 metrics=DriverMetrics.of(self._registry),
             ),
-            fence=self._leases,
             options=self._options.settings,
             registry=self._registry,
             random=self._random,

@@ -16,7 +16,6 @@ from mcm.controllers.runtime import Controller, Outcome
 from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.settings import ControllerSettings
 from mcm.events import EventSink, EventType
-from mcm.fence import Fence
 from mcm.metrics import once_per_registry
 from mcm.workqueue import QueueMetrics, WorkQueue
 
@@ -45,7 +44,6 @@ class ControllerContext:
     clock: Clock
     events: EventSink
     provider: Provider
-    fence: Fence
     options: ControllerSettings
     registry: CollectorRegistry
     random: random.Random

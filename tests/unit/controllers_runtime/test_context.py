@@ -13,7 +13,6 @@ from mcm.clock import LoopClock
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.controllers.settings import ControllerSettings
-from mcm.fence import Unfenced
 from mcm.metrics import exponential_buckets, once_per_registry
 from mcm.workqueue import QueueMetrics
 
@@ -29,7 +28,6 @@ def new_context(registry: CollectorRegistry) -> ControllerContext:
         clock=LoopClock(datetime(2026, 1, 1, tzinfo=UTC)),
         events=absent,  # type: ignore[arg-type]
         provider=absent,  # type: ignore[arg-type]
-        fence=Unfenced(),
         options=ControllerSettings(),
         registry=registry,
         random=random.Random(0),

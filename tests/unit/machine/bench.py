@@ -243,7 +243,6 @@ class Bench:
                 fence=self.fence,
                 metrics=DriverMetrics.of(self.registry),
             ),
-            fence=self.fence,
             options=self.settings,
             registry=self.registry,
             random=random.Random(4),

@@ -30,7 +30,6 @@ from mcm.controllers.context import ControllerContext
 from mcm.controllers.provider import Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
-from mcm.fence import Unfenced
 from mcm.informers import InformerFactory
 from mcm.simulation.virtualtime import run_virtual
 
@@ -236,7 +235,6 @@ class Cluster:
             clock=self.clock,
             events=self.events,
             provider=cast("Provider", None),
-            fence=Unfenced(),
             options=ControllerSettings(),
             registry=CollectorRegistry(),
             random=random.Random(7),
