@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import pytest
@@ -17,8 +18,8 @@ from prometheus_client import CollectorRegistry
 
 from mcm.api.machine import MACHINES, Machine
 from mcm.api.meta import KubeObject, ObjectMeta, Resource
+from mcm.client.client import Client
 from mcm.client.errors import (
-    AlreadyExists,
     ApiError,
     ConnectionRefused,
     Forbidden,
@@ -28,13 +29,15 @@ from mcm.client.errors import (
     TooManyRequests,
     TransportError,
 )
-from mcm.client.requests import Call
-from mcm.client.transport import Response
+from mcm.client.requests import Call, collection_path
+from mcm.client.transport import Request, Response
 from mcm.client.verbs import ObjectWriter
 from mcm.clock import LoopClock
 from mcm.events import CORE_EVENTS, EVENTS, EventRecorder, EventType
 from mcm.events.correlator import Drop
 from mcm.leaderelection import LeadershipLost
+from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
+from mcm.sandbox.loopback import LoopbackTransport
 from mcm.simulation.virtualtime import run_virtual
 
 R = TypeVar("R")
@@ -54,38 +57,53 @@ def virtual(test: Callable[..., Coroutine[object, object, None]]) -> Callable[..
 
 
 class EventApi(ObjectWriter):
-    """Keeps events, as JSON, by resource and name; lists the requests with their times."""
+    """The sandbox's API server, slow or failing at will; lists the requests with their times."""
 
     def __init__(self) -> None:
         self.served: set[Resource[Any]] = {EVENTS, CORE_EVENTS}
-        self.events: dict[str, dict[str, Any]] = {}
         self.requests: list[tuple[float, str]] = []
         self.fault: Fault = lambda when: None
         self.latency = 0.0
 
+    @cached_property
+    def _server(self) -> ApiServer:
+        """Begun with the first request: it asks the clock, which needs a loop."""
+        forever = ServerSettings(event_lifetime=float("inf"))
+        server = ApiServer(clock=CLOCK, random=random.Random(1), settings=forever)
+        namespace = Request("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"ns"}}')
+        server.respond(namespace)
+        return server
+
+    @cached_property
+    def _client(self) -> Client:
+        return Client(LoopbackTransport(self._server), clock=CLOCK)
+
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
         await self._arrive(call.verb.lower())
-        fields: dict[str, Any] = json.loads(call.body)
-        if call.verb == "CREATE":
-            name = self._create(call, fields)
-        else:
-            name = call.name
-            if name not in self.events:
-                raise NotFound(404, "NotFound", f'events "{name}" not found')
-            self.events[name] = {**self.events[name], **fields}
-        if (error := self.fault("after")) is not None:
-            raise error
-        return read(Response(200, {}, json.dumps({"metadata": {"name": name}}).encode()))
-
-    def _create(self, call: Call, fields: dict[str, Any]) -> str:
         if call.resource not in self.served:
             raise NotFound(404, "", "404 page not found")
-        assert fields["metadata"]["namespace"] == call.namespace == "ns"
-        name: str = fields["metadata"]["name"]
-        if name in self.events:
-            raise AlreadyExists(409, "AlreadyExists")
-        self.events[name] = fields
-        return name
+        answer = await self._client.perform(call, read)
+        if (error := self.fault("after")) is not None:
+            raise error
+        return answer
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ask past all faults; insist on success."""
+        encoded = json.dumps(body).encode() if body is not None else b""
+        answer = self._server.respond(Request(method, path, body=encoded))
+        assert isinstance(answer, Response) and answer.status < 300, answer
+        document: dict[str, Any] = json.loads(answer.body)
+        return document
+
+    @property
+    def path(self) -> str:
+        """Of the events, in the form in which they are written."""
+        return collection_path(EVENTS if EVENTS in self.served else CORE_EVENTS, "ns")
+
+    @property
+    def events(self) -> dict[str, dict[str, Any]]:
+        """What is stored, by name."""
+        return {e["metadata"]["name"]: e for e in self.send("GET", self.path)["items"]}
 
     async def _arrive(self, verb: str) -> None:
         await CLOCK.sleep(self.latency)
@@ -103,6 +121,11 @@ class EventApi(ObjectWriter):
             int(event["count"] if "count" in event else event.get("series", {}).get("count", 1))
             for event in self.events.values()
         ]
+
+
+def anothers(name: str) -> dict[str, Any]:
+    involved = {"kind": "Machine", "namespace": "ns", "name": "m"}
+    return {"metadata": {"name": name}, "involvedObject": involved, "message": "another's"}
 
 
 def machine(name: str = "m") -> Machine:
@@ -322,7 +345,7 @@ async def test_an_event_that_expired_is_created_anew() -> None:
     tell(recorder)
     await CLOCK.sleep(1)
     (old,) = api.events
-    api.events.clear()
+    api.send("DELETE", api.path)
     tell(recorder)
     await CLOCK.sleep(1)
     (new,) = api.events
@@ -351,7 +374,7 @@ async def test_a_name_that_is_taken_is_given_up_for_another() -> None:
     api = EventApi()
     recorder = new_recorder(api)
     stamp = int(CLOCK.now().timestamp() * 1e6)
-    api.events[f"m.{stamp:x}"] = {"note": "another's"}
+    api.send("POST", collection_path(CORE_EVENTS, "ns"), anothers(f"m.{stamp:x}"))
     running = asyncio.create_task(recorder.run())
     tell(recorder)
     await CLOCK.sleep(1)
