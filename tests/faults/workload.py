@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random as randomness
 from contextlib import suppress
-from typing import Protocol, final
+from typing import final
 
 import msgspec
 
 from mcm.api.machine import MACHINES, Machine
-from mcm.api.meta import Resource, T
 from mcm.client.errors import AlreadyExists, Conflict, NotFound, TransportError
+from mcm.client.verbs import ObjectWriter
 from mcm.clock import Clock
 
 NAMESPACE = "fleet"
@@ -20,31 +20,9 @@ _CLASSES = ("small", "large", "huge")
 _NOTES = ("plain", "next\u0085line", "para\u2029graph", "tab\tand\r\nbreak", "größe 😀")
 
 
-class Verbs(Protocol):
-    """What the workload writes with: a client, or a writer that also feeds the stores."""
-
-    async def create(
-        self, resource: Resource[T], body: msgspec.Struct, *, namespace: str = ""
-    ) -> T: ...
-
-    async def patch(
-        self,
-        resource: Resource[T],
-        name: str,
-        patch: dict[str, object],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-    ) -> T: ...
-
-    async def delete(
-        self, resource: Resource[T], name: str, *, namespace: str = ""
-    ) -> T | None: ...
-
-
 @final
 class Workload:
-    def __init__(self, verbs: Verbs, *, clock: Clock, random: randomness.Random) -> None:
+    def __init__(self, verbs: ObjectWriter, *, clock: Clock, random: randomness.Random) -> None:
         self._verbs = verbs
         self._clock = clock
         self._random = random

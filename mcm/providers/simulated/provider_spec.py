@@ -15,7 +15,7 @@ from mcm.driver.errors import DriverError
 VERBS = ("create", "initialize", "status", "delete", "list")
 
 
-class Failure(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class InjectedFailure(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A verb that fails: its first ``times`` calls for each machine, then with ``probability``."""
 
     verb: str
@@ -39,7 +39,7 @@ class ProviderSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
     needs_initialization: bool = False
     node_labels: dict[str, str] = {}
     node_conditions: dict[str, str] = {}
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[InjectedFailure, ...] = ()
 
     def delay(self, verb: str) -> timedelta:
         latency = {"create": self.create_latency, "delete": self.delete_latency}.get(verb, "0s")

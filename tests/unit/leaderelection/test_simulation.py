@@ -28,7 +28,7 @@ REAL = LoopClock(EPOCH)
 RATES = (0.83, 0.9, 1.0, 1.1, 1.2)
 
 
-class World:
+class Contest:
     """A server, some processes that contend, and what must hold at every instant."""
 
     def __init__(self, seed: int, processes: int) -> None:
@@ -66,26 +66,26 @@ class World:
 class Process:
     """Runs an elector again and again, as a supervisor would, each life with a new identity."""
 
-    def __init__(self, world: World, name: str) -> None:
-        self.world = world
+    def __init__(self, contest: Contest, name: str) -> None:
+        self.contest = contest
         self.name = name
         self.clock = SkewedClock(
-            world.chance.choice(RATES),
-            offset=world.chance.uniform(0, 1e6),
-            wall_offset=world.chance.uniform(-1e6, 1e6),
+            contest.chance.choice(RATES),
+            offset=contest.chance.uniform(0, 1e6),
+            wall_offset=contest.chance.uniform(-1e6, 1e6),
         )
         self.working = False
         self.lives = 0
         self.elector = self._reborn()
 
     def _reborn(self) -> LeaderElector:
-        chance = self.world.chance
+        chance = self.contest.chance
         self.lives += 1
         self.network = Network(self._latency, lambda: chance.random() < self.loss)
         self.loss = 0.0
         self.slowness = 0.02
         return LeaderElector(
-            LeaseLink(self.world.server, self.network),
+            LeaseLink(self.contest.server, self.network),
             name="lease",
             namespace="ns",
             identity=f"{self.name}_{self.lives}",
@@ -94,27 +94,27 @@ class Process:
         )
 
     def _latency(self) -> float:
-        return self.world.chance.expovariate(1 / self.slowness)
+        return self.contest.chance.expovariate(1 / self.slowness)
 
     async def live(self) -> None:
         while True:
             try:
                 await self.elector.run(self._work)
             except LeadershipLost:
-                await REAL.sleep(self.world.chance.uniform(0, 3))
+                await REAL.sleep(self.contest.chance.uniform(0, 3))
             self.elector = self._reborn()
 
     async def _work(self) -> None:
         """Guarded steps; sometimes the work ends by itself, sometimes it is slow to end."""
-        assert self.world.leaders() == [self.name]
-        self.world.terms += 1
+        assert self.contest.leaders() == [self.name]
+        self.contest.terms += 1
         self.working = True
         try:
-            for _ in range(self.world.chance.randrange(1, 400)):
+            for _ in range(self.contest.chance.randrange(1, 400)):
                 self._step()
-                await REAL.sleep(self.world.chance.uniform(0, 0.5))
+                await REAL.sleep(self.contest.chance.uniform(0, 0.5))
         finally:
-            await REAL.sleep(self.world.chance.choice([0, 0, 0.1, 5]))
+            await REAL.sleep(self.contest.chance.choice([0, 0, 0.1, 5]))
             self.working = False
 
     def _step(self) -> None:
@@ -123,12 +123,12 @@ class Process:
             self.elector.fence()
         except LeadershipLost:
             return
-        self.world.check()
-        assert self.world.leaders() == [self.name]
+        self.contest.check()
+        assert self.contest.leaders() == [self.name]
 
     def disturb(self) -> None:
         """Let one thing go wrong, or right again."""
-        chance = self.world.chance
+        chance = self.contest.chance
         trouble: list[Callable[[], None]] = [
             lambda: setattr(self.network, "hung", True),
             lambda: setattr(self.network, "refused", True),
@@ -145,34 +145,36 @@ class Process:
         self.loss, self.slowness = 0.0, 0.02
 
 
-async def simulate(seed: int, processes: int, minutes: int) -> World:
-    world = World(seed, processes)
-    lives = [asyncio.create_task(p.live()) for p in world.processes]
-    watching = asyncio.create_task(world.watch())
+async def simulate(seed: int, processes: int, minutes: int) -> Contest:
+    contest = Contest(seed, processes)
+    lives = [asyncio.create_task(p.live()) for p in contest.processes]
+    watching = asyncio.create_task(contest.watch())
     running = [*lives, watching]
     end = REAL.monotonic() + minutes * 60
     while REAL.monotonic() < end:
-        await REAL.sleep(world.chance.expovariate(1 / 6))
-        victim = world.chance.randrange(processes)
-        if world.chance.random() < 0.1:
-            lives[victim] = running[victim] = await restart(world.processes[victim], lives[victim])
+        await REAL.sleep(contest.chance.expovariate(1 / 6))
+        victim = contest.chance.randrange(processes)
+        if contest.chance.random() < 0.1:
+            lives[victim] = running[victim] = await restart(
+                contest.processes[victim], lives[victim]
+            )
         else:
-            world.processes[victim].disturb()
+            contest.processes[victim].disturb()
         for task in running:
             if task.done():
                 await task
-    for process in world.processes:
+    for process in contest.processes:
         process.heal()
-    await somebody_leads(world)
+    await somebody_leads(contest)
     for task in running:
         task.cancel()
     await asyncio.wait(running)
-    return world
+    return contest
 
 
 async def restart(process: Process, life: asyncio.Task[None]) -> asyncio.Task[None]:
     """End a life, in half of the cases so abruptly that nothing could be released."""
-    if process.world.chance.random() < 0.5:
+    if process.contest.chance.random() < 0.5:
         process.network.refused = True
     life.cancel()
     await asyncio.wait([life])
@@ -180,11 +182,11 @@ async def restart(process: Process, life: asyncio.Task[None]) -> asyncio.Task[No
     return asyncio.create_task(process.live())
 
 
-async def somebody_leads(world: World) -> None:
+async def somebody_leads(contest: Contest) -> None:
     """L2: on a healthy API, within a lease (of the slowest clock) and the longest waits."""
     slowest = min(RATES)
     async with asyncio.timeout((15 + 2 * 4.4 + 5) / slowest + 10):
-        while not world.leaders():
+        while not contest.leaders():
             await REAL.sleep(0.1)
 
 
@@ -196,9 +198,9 @@ def test_there_are_never_two_leaders_and_soon_one(seed: int, processes: int) -> 
 
 def test_the_simulation_sees_leaders_come_and_go() -> None:
     """Else it would prove nothing."""
-    world = run_virtual(lambda: simulate(3, 3, minutes=60))
-    assert world.terms > 20
-    assert len(world.server.writes) > 200
+    contest = run_virtual(lambda: simulate(3, 3, minutes=60))
+    assert contest.terms > 20
+    assert len(contest.server.writes) > 200
 
 
 def test_the_simulation_would_notice_clocks_that_run_too_far_apart() -> None:
@@ -232,13 +234,14 @@ def test_the_simulation_would_notice_clocks_that_run_too_far_apart() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_healthy_leader_is_never_disturbed(seed: int) -> None:
     async def scenario() -> None:
-        world = World(seed, 3)
-        lives = [asyncio.create_task(p.elector.run(asyncio.Event().wait)) for p in world.processes]  # type: ignore[arg-type]
+        contest = Contest(seed, 3)
+        processes = contest.processes
+        lives = [asyncio.create_task(p.elector.run(asyncio.Event().wait)) for p in processes]  # type: ignore[arg-type]
         await REAL.sleep(10)
-        (leader,) = world.leaders()
+        (leader,) = contest.leaders()
         for _ in range(3600):
             await REAL.sleep(1)
-            assert world.leaders() == [leader]
+            assert contest.leaders() == [leader]
         for life in lives:
             life.cancel()
         await asyncio.wait(lives)
