@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import orjson
 from aiohttp import web
@@ -16,6 +16,8 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from mcm.client.errors import ConfigurationError
+from mcm.clock import Clock, SystemClock
+from mcm.http_server import Handler, Limits, listening
 
 Check = Callable[[], Mapping[str, str]]
 """Returns what is wrong, by component; empty when all is well."""
@@ -31,29 +33,38 @@ def build_app(
     configuration: Mapping[str, object],
     registry: CollectorRegistry = REGISTRY,
     fleet: Exposition | None = None,
-) -> web.Application:
-    """Return the application; it holds no state but the callables it asks.
+) -> Handler:
+    """Return what answers requests; it holds no state but the callables it asks.
 
     ``/metrics`` shows ``fleet`` and then the ``registry``, which is rendered in one piece and so
     must hold no series for each object.
     """
     body = orjson.dumps(configuration, default=str, option=orjson.OPT_INDENT_2)
 
-    async def configz(_: web.Request) -> web.Response:
+    async def configz(_: web.BaseRequest) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 
-    app = web.Application()
-    app.router.add_get("/metrics", _metrics(registry, fleet))
-    app.router.add_get("/healthz", _probe(alive, "OK", "Unhealthy"))
-    app.router.add_get("/readyz", _probe(ready, "OK", "Not ready"))
-    app.router.add_get("/configz", configz)
-    return app
+    pages: Mapping[str, Handler] = {
+        "/metrics": _metrics(registry, fleet),
+        "/healthz": _probe(alive, "OK", "Unhealthy"),
+        "/readyz": _probe(ready, "OK", "Not ready"),
+        "/configz": configz,
+    }
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        page = pages.get(request.path)
+        if page is None:
+            return web.Response(status=404, text="404: Not Found")
+        if request.method not in ("GET", "HEAD"):
+            allowed = {"Allow": "GET,HEAD"}
+            return web.Response(status=405, text="405: Method Not Allowed", headers=allowed)
+        return await page(request)
+
+    return answer
 
 
-def _metrics(
-    registry: CollectorRegistry, fleet: Exposition | None
-) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def answer(request: web.Request) -> web.StreamResponse:
+def _metrics(registry: CollectorRegistry, fleet: Exposition | None) -> Handler:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         # The registry comes last, as OpenMetrics ends with a mark that the encoder sets.
         parts = [*(await fleet() if fleet is not None else ()), encode(registry)]
@@ -69,8 +80,8 @@ def _metrics(
     return answer
 
 
-def _probe(check: Check, good: str, bad: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def answer(_: web.Request) -> web.Response:
+def _probe(check: Check, good: str, bad: str) -> Handler:
+    async def answer(_: web.BaseRequest) -> web.Response:
         problems = check()
         if not problems:
             return web.Response(text=good)
@@ -81,18 +92,22 @@ def _probe(check: Check, good: str, bad: str) -> Callable[[web.Request], Awaitab
 
 
 @asynccontextmanager
-async def serve(app: web.Application, *, address: str, port: int) -> AsyncIterator[None]:
+async def serve(
+    app: Handler,
+    *,
+    address: str,
+    port: int,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+) -> AsyncIterator[None]:
     """Listen while the context lasts. Raises ConfigurationError if the port cannot be had."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
+    listen = listening(app, host=address, port=port, clock=clock or SystemClock(), limits=limits)
+    async with AsyncExitStack() as stack:
         try:
-            await web.TCPSite(runner, address, port).start()
+            await stack.enter_async_context(listen)
         except OSError as error:
             raise ConfigurationError(_cannot_listen(address, port, error)) from error
         yield
-    finally:
-        await runner.cleanup()
 
 
 def _cannot_listen(address: str, port: int, error: OSError) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry, Gauge
 
 from mcm import server
 from mcm.client.errors import ConfigurationError
@@ -53,3 +55,32 @@ async def test_a_port_in_use_is_named_with_its_flag() -> None:
         with pytest.raises(ConfigurationError, match=rf"--port: 127.0.0.1:{port} is in use"):
             async with server.serve(app, address="127.0.0.1", port=port):
                 raise AssertionError("it cannot have been had")
+
+
+async def test_the_fleet_is_shown_before_the_registry_and_only_read() -> None:
+    registry = CollectorRegistry()
+    Gauge("mcm_one", "One.", registry=registry).set(1)
+
+    async def fleet() -> Sequence[bytes]:
+        return [b"# HELP a b\n# TYPE a gauge\n", b"a 1.0\n"]
+
+    app = server.build_app(alive=dict, ready=dict, configuration={}, registry=registry, fleet=fleet)
+    port = free_port()
+    own = "# HELP mcm_one One.\n# TYPE mcm_one gauge\nmcm_one 1.0\n"
+    async with (
+        server.serve(app, address="127.0.0.1", port=port),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+    ):
+        whole = "# HELP a b\n# TYPE a gauge\na 1.0\n" + own
+        assert await fetch(port, "/metrics") == (200, whole)
+        openmetrics = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        async with session.get("/metrics", headers=openmetrics) as answer:
+            assert await answer.text() == whole + "# EOF\n"
+            assert answer.content_type == "application/openmetrics-text"
+        async with session.head("/metrics") as answer:
+            assert answer.status == 200
+            assert answer.headers["Content-Length"] == str(len(whole))
+        async with session.post("/metrics", data=b"x") as answer:
+            assert answer.status == 405
+        async with session.get("/nowhere") as answer:
+            assert answer.status == 404
