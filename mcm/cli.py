@@ -35,7 +35,7 @@ def main() -> None:
 
 
 @main.command()
-@manager_flags
+@manager_flags()
 def run(**values: Any) -> None:
     """Manage machines until told to stop.
 
@@ -110,13 +110,14 @@ def sandbox(
               help="Show the fleet live; by default where the output is a terminal.")  # fmt: skip
 @click.option("--sandbox-port", default=7443, show_default=True, type=click.IntRange(0, 65535),
               help="Port of the sandbox on 127.0.0.1; 0 takes a free one.")  # fmt: skip
-@manager_flags
+@manager_flags(address="127.0.0.1")
 def start(*, dev_dir: Path, progress: bool | None, sandbox_port: int, **values: Any) -> None:
     """Run the main job in one go, as `make start` does.
 
     Uses CONTROL_KUBECONFIG and TARGET_KUBECONFIG, else control-kubeconfig.yaml and
     target-kubeconfig.yaml in the development folder (the target's alone serves as both), else
-    starts the sandbox, fills it with samples, and manages that.
+    starts the sandbox, fills it with samples, and manages that. The manager's endpoints listen on
+    the loopback interface only, unless --address says otherwise.
     """
     from mcm.launcher.terminal import foreground_under_make
 

@@ -161,15 +161,20 @@ WITHOUT_EFFECT = (
 )
 
 
-def manager_flags(function: F) -> F:
-    """Decorate a command with all flags of ``mcm run``; :func:`options_from` reads them back."""
-    for name in reversed(WITHOUT_EFFECT):
-        function = click.option(
-            f"--{name}", is_flag=False, flag_value="true", default="", hidden=True
-        )(function)
-    for flag in reversed(_all_flags()):
-        function = _option(flag)(function)
-    return function
+def manager_flags(**defaults: str) -> Callable[[F], F]:
+    """Return a decorator that gives a command all flags of ``mcm run``; :func:`options_from` reads
+    them back. ``defaults`` are the command's own, by parameter name."""
+
+    def decorated(function: F) -> F:
+        for name in reversed(WITHOUT_EFFECT):
+            function = click.option(
+                f"--{name}", is_flag=False, flag_value="true", default="", hidden=True
+            )(function)
+        for flag in reversed(_all_flags()):
+            function = _option(flag, defaults.get(_parameter(flag), _default(flag)))(function)
+        return function
+
+    return decorated
 
 
 def options_from(values: Mapping[str, Any]) -> Options:
@@ -203,8 +208,7 @@ def _parameter(flag: _Flag) -> str:
     return flag.name.replace("-", "_")
 
 
-def _option(flag: _Flag) -> Callable[[F], F]:
-    default = _default(flag)
+def _option(flag: _Flag, default: object) -> Callable[[F], F]:
     if flag.choices:
         return click.option(
             f"--{flag.name}", default=default, show_default=True,

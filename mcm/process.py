@@ -20,11 +20,14 @@ from mcm.connections import connect
 from mcm.driver import discovery
 from mcm.forced_exit import ForcedExit
 from mcm.leaderelection import new_identity
+from mcm.lifecycle import uninterrupted
 from mcm.manager import Manager
 from mcm.options import Options
 
 logger = logging.getLogger(__name__)
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_HURRIED = 130  # the exit code of what was ended by SIGINT, as shells have it
 _EXIT_GRACE = 5.0
 """Seconds in which what a driver left behind must have ended."""
 
@@ -32,28 +35,39 @@ _EXIT_GRACE = 5.0
 def run_to_completion(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Run ``main(stop)`` on uvloop where there is one; SIGINT and SIGTERM set ``stop``.
 
-    A second signal ends the process at once, for those who cannot wait.
+    A second signal cancels ``main``, for those who cannot wait; SystemExit(130) is raised when it
+    has ended. Further ones change nothing: what is left then is bounded.
     """
-
-    async def supervised() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def on_signal() -> None:
-            if stop.is_set():
-                raise SystemExit(130)
-            stop.set()
-
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(signum, on_signal)
-        await main(stop)
-
     collect_rarely()
-    with (
-        ForcedExit(_EXIT_GRACE) as forced_exit,
-        asyncio.Runner(loop_factory=_loop_factory()) as runner,
-    ):
-        runner.run(forced_exit.after(supervised()))
+    stop = asyncio.Event()
+    try:
+        with (
+            ForcedExit(_EXIT_GRACE) as forced_exit,
+            asyncio.Runner(loop_factory=_loop_factory()) as runner,
+        ):
+            runner.run(forced_exit.after(_until_signalled(main, stop)))
+    except asyncio.CancelledError:
+        raise SystemExit(_HURRIED) from None
+    finally:
+        if stop.is_set():  # the loop has taken its handlers along: nothing may cut the exit
+            for signum in _SIGNALS:
+                signal.signal(signum, signal.SIG_IGN)
+
+
+async def _until_signalled(
+    main: Callable[[asyncio.Event], Coroutine[Any, Any, None]], stop: asyncio.Event
+) -> None:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def on_signal() -> None:
+        if not stop.is_set():
+            stop.set()
+        elif task is not None and not task.cancelling():
+            task.cancel()
+
+    for signum in _SIGNALS:
+        loop.add_signal_handler(signum, on_signal)
+    await main(stop)
 
 
 def collect_rarely() -> None:
@@ -88,7 +102,7 @@ async def run_manager(
     provider = discovery.load_provider(options.provider)
     connections = connect(options, clock)
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(connections.aclose)
+        stack.push_async_callback(uninterrupted, connections.aclose)
         manager = Manager(
             options,
             control=connections.control,

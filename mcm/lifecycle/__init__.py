@@ -9,11 +9,12 @@ What is promised, whatever comes in whatever order:
 * no task outlives :meth:`Runner.run`, but one that does not obey its cancellation, which is named.
 
 :mod:`.machine` decides, :mod:`.runner` acts; :mod:`.tasks`, :mod:`.inputs` and :mod:`.actions` are
-the words between them.
+the words between them. :mod:`.cleanup` is for what is closed after a life.
 """
 
 from __future__ import annotations
 
+from mcm.lifecycle.cleanup import uninterrupted
 from mcm.lifecycle.machine import GRACE_PERIOD, Lifecycle, Stage
 from mcm.lifecycle.runner import Runner, Work
 from mcm.lifecycle.tasks import Components, Kind, TaskName
@@ -27,4 +28,5 @@ __all__ = [
     "Stage",
     "TaskName",
     "Work",
+    "uninterrupted",
 ]

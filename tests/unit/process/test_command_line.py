@@ -114,6 +114,22 @@ def test_what_a_user_can_mend_is_one_line_without_a_traceback(
     assert result.output == "mcm: --target-kubeconfig: no such file\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "address"), [([], "127.0.0.1"), (["--address=0.0.0.0"], "0.0.0.0")]
+)
+def test_start_listens_on_the_loopback_interface_unless_told_otherwise(
+    arguments: list[str], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Options] = []
+
+    async def launch(options: Options, **_: object) -> None:
+        started.append(options)
+
+    monkeypatch.setattr("mcm.launcher.launcher.launch", launch)
+    assert invoke("start", *arguments).exit_code == 0
+    assert started == [Options(address=address)]
+
+
 def test_sandbox_wants_more_grace_than_heartbeats(tmp_path: Path) -> None:
     result = invoke("sandbox", "--node-grace=5", "--heartbeat-interval=5")
     assert result.exit_code == 2
