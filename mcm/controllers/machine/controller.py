@@ -92,6 +92,7 @@ def _control(ctx: ControllerContext) -> ControlCluster:
         machines=informers.store(MACHINES),
         classes=informers.store(MACHINE_CLASSES),
         secrets=informers.store(SECRETS),
+        client=ctx.control,
         writer=informers.writer,
         events=ctx.events,
         clock=ctx.clock,

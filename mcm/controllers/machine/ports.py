@@ -13,7 +13,7 @@ from mcm.api.core import NODES, Node, Pod, PodDisruptionBudget, Secret, VolumeAt
 from mcm.api.machine import MACHINES, Machine, MachineClass, MachineStatus
 from mcm.api.meta import JSONObject
 from mcm.client.errors import NotFound
-from mcm.client.verbs import ObjectClient, ObjectWriter
+from mcm.client.verbs import ObjectClient, ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.machine import status
 from mcm.controllers.machine.settings import MachineSettings, settings_of
@@ -57,6 +57,7 @@ class ControlCluster:
     machines: Store[Machine]
     classes: Store[MachineClass]
     secrets: Store[Secret]
+    client: ObjectReader
     writer: ObjectWriter
     events: EventSink
     clock: Clock
@@ -78,6 +79,11 @@ class ControlCluster:
         """Return what the store knows of this very machine; None if it is gone."""
         known = self.machines.get(machine.metadata.key)
         return known if known and known.metadata.uid == machine.metadata.uid else None
+
+    async def reread(self, machine: Machine) -> None:
+        """Read the machine from the server, into the store: where a write's answer is unknown."""
+        meta = machine.metadata
+        self.machines.observe(await self.client.get(MACHINES, meta.name, namespace=meta.namespace))
 
     def tell(self, machine: Machine, kind: EventType, reason: str, note: str) -> None:
         """Record a Kubernetes Event on the machine."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import final
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine, MachinePhase, MachineStatus, OperationType
+from mcm.client.errors import KubeError
 from mcm.controllers.machine import status
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.health.decision import HealthDecision, decide
@@ -70,12 +72,22 @@ class HealthCheck:
     async def _apply(self, machine: Machine, decision: HealthDecision) -> Machine:
         wanted = self._wanted(machine, decision)
         if decision.gives_up:
-            with self._permits.writing(machine):
-                written = await self._control.write_status(machine, wanted)
+            written = await self._give_up(machine, wanted)
         else:
             written = await self._control.write_status(machine, wanted)
         await self._tell(machine, written, decision)
         return written
+
+    async def _give_up(self, machine: Machine, wanted: MachineStatus) -> Machine:
+        """Write the turn to Failed while no other of the group may decide on the same."""
+        with self._permits.writing(machine):
+            try:
+                return await self._control.write_status(machine, wanted)
+            except KubeError:
+                # It may have been applied all the same. The others must know before they go on.
+                with suppress(KubeError):
+                    await self._control.reread(machine)
+                raise
 
     def _wanted(self, machine: Machine, decision: HealthDecision) -> MachineStatus:
         now, wanted = self._control.now(), machine.status

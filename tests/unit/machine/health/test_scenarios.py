@@ -3,6 +3,7 @@ from __future__ import annotations
 from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
+from mcm.simulation.faults import WatchEnd
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
 
 
@@ -180,3 +181,20 @@ async def test_who_was_refused_because_of_a_write_that_then_failed_gets_its_turn
         broken.lift()
         await b.until_phase("Running", "a", within=30)
         await b.until_phase("Failed", "b", within=30)
+
+
+@on_bench
+async def test_a_lost_answer_to_giving_one_machine_up_does_not_cost_a_second_one() -> None:
+    async with bench() as b:
+        await b.make_class()
+        for name in ("a", "b"):
+            await b.running(name, group="d")
+        for name in ("a", "b"):
+            await b.set_ready(name, "False")
+        await b.until_phase("Unknown", "b")
+        await b.settle(595)
+        b.faults.delay(5, method="PATCH", path="/machines/a/status$", times=1)
+        b.faults.lose_answers(method="PATCH", path="/machines/a/status$", times=1)
+        b.faults.cut_watches(WatchEnd.FROZEN)
+        await b.settle(30)
+        assert sorted(await phases(b)) == ["Failed", "Unknown"]
