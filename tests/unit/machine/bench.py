@@ -407,7 +407,7 @@ class Bench:
     # ---- the network ---------------------------------------------------------------------------
 
     @contextmanager
-    def out_of_sight(self, path: str = "") -> Iterator[None]:
+    def unreachable(self, path: str = "") -> Iterator[None]:
         """Let the controllers reach nothing, or no list and watch whose path ends in ``path``."""
         fault = self.faults.refuse(path=f"{path}$" if path else "")
         self.faults.cut_watches()

@@ -6,11 +6,8 @@ Keys and taints that we never applied are other people's and stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import TypeVar
+from collections.abc import Mapping
 
-import msgspec
 import orjson
 
 from mcm.api.core import Node, Taint
@@ -22,11 +19,10 @@ from mcm.api.names import (
     LABEL_NODE_MACHINE_NAME,
     NODE_FINALIZER,
 )
-from mcm.api.quantities import parse_quantity
+from mcm.controllers.machine.node.capacity import capacity_record
+from mcm.controllers.machine.node.last_applied import last_applied
+from mcm.controllers.machine.node.taints import encode_taint, taints_to_write
 from mcm.controllers.preconditions import for_this_object, for_this_version
-
-V = TypeVar("V")
-Capacity = Mapping[str, str | int]
 
 
 def node_patch(
@@ -51,8 +47,8 @@ def node_patch(
         annotations.pop(record, None)
     if not _same_template(applied, template):
         annotations[ANNOTATION_LAST_APPLIED_ALT] = encode_template(template)
-    annotations.update(_capacity_record(node, machine_class))
-    taints = _taints(node.spec.taints, _taints_of(applied), _taints_of(template))
+    annotations.update(capacity_record(node, machine_class))
+    taints = taints_to_write(node.spec.taints, _taints_of(applied), _taints_of(template))
     maps = {"labels": labels, "annotations": annotations}
     return _patch(node, {name: values for name, values in maps.items() if values}, taints)
 
@@ -63,20 +59,6 @@ def release_patch(node: Node) -> JSONObject | None:
         return None
     directive = {"$deleteFromPrimitiveList/finalizers": [NODE_FINALIZER]}
     return for_this_object(node.metadata, {"metadata": directive})
-
-
-def capacity_patch(node: Node, machine_class: MachineClass | None) -> JSONObject | None:
-    """Return the merge patch of the Node's status that gives it the class's virtual capacity."""
-    desired, applied = _virtual_capacity(machine_class), _applied_capacity(node)
-    if desired is None:
-        return None
-    capacity: JSONObject = {
-        key: None for key in applied if key not in desired and key in node.status.capacity
-    }
-    for key, amount in desired.items():
-        if not _same_amount(node.status.capacity.get(key), amount):
-            capacity[key] = str(amount)
-    return {"status": {"capacity": capacity}} if capacity else None
 
 
 def encode_template(template: NodeTemplateSpec) -> str:
@@ -90,7 +72,7 @@ def encode_template(template: NodeTemplateSpec) -> str:
         if values
     }
     if spec.taints:
-        document["spec"] = {"taints": [_encode_taint(taint) for taint in spec.taints]}
+        document["spec"] = {"taints": [encode_taint(taint) for taint in spec.taints]}
     return orjson.dumps(document).decode()
 
 
@@ -102,7 +84,7 @@ def _patch(
         metadata["finalizers"] = [NODE_FINALIZER]
     change: JSONObject = {"metadata": metadata} if metadata else {}
     if taints is not None:
-        change["spec"] = {"taints": [_encode_taint(taint) for taint in taints]}
+        change["spec"] = {"taints": [encode_taint(taint) for taint in taints]}
     if not change:
         return None
     bind = for_this_object if taints is None else for_this_version
@@ -117,33 +99,6 @@ def _difference(
     }
     patch.update({key: value for key, value in wanted.items() if present.get(key) != value})
     return patch
-
-
-def _taints(
-    present: Sequence[Taint], applied: Sequence[Taint], wanted: Sequence[Taint]
-) -> tuple[Taint, ...] | None:
-    """Return the complete new list, in the order found; None if nothing changes."""
-    want = {_place(taint): taint for taint in wanted}
-    drop = {_place(taint) for taint in applied} - want.keys()
-    result: list[Taint] = []
-    for taint in present:
-        place = _place(taint)
-        if place in drop:
-            continue
-        wish = want.pop(place, None)
-        # The time a taint was added is not part of the wish: as given once, so it stays.
-        result.append(taint if wish is None or wish.value == taint.value else wish)
-    result.extend(want.values())
-    return None if result == list(present) else tuple(result)
-
-
-def _place(taint: Taint) -> tuple[str, str]:
-    return taint.key, taint.effect
-
-
-def _encode_taint(taint: Taint) -> JSONObject:
-    encoded: JSONObject = msgspec.to_builtins(taint)
-    return {k: encoded[k] for k in ("key", "value", "effect", "timeAdded") if k in encoded}
 
 
 def _labels(template: NodeTemplateSpec) -> tuple[Mapping[str, str]]:
@@ -168,47 +123,4 @@ def _same_template(one: NodeTemplateSpec, other: NodeTemplateSpec) -> bool:
 
 def _last_applied(node: Node) -> NodeTemplateSpec:
     """Read the record; one that cannot be read counts as empty and is replaced."""
-    text = node.metadata.annotations.get(ANNOTATION_LAST_APPLIED_ALT, "")
-    return _decoded(text, NodeTemplateSpec) or NodeTemplateSpec()
-
-
-def _decoded(text: str, kind: type[V]) -> V | None:
-    if not text:
-        return None
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-
-
-def _virtual_capacity(machine_class: MachineClass | None) -> Capacity | None:
-    """None: not known what is wanted, so nothing may be taken away."""
-    if machine_class is None or machine_class.node_template is None:
-        return None
-    return machine_class.node_template.virtual_capacity
-
-
-def _applied_capacity(node: Node) -> Capacity:
-    text = node.metadata.annotations.get(ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY, "")
-    return _decoded(text, dict[str, str | int]) or {}
-
-
-def _capacity_record(node: Node, machine_class: MachineClass | None) -> dict[str, str | None]:
-    desired, applied = _virtual_capacity(machine_class), _applied_capacity(node)
-    if desired is None or desired == applied:
-        return {}
-    if not desired:
-        return {ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY: None}
-    text = orjson.dumps(desired, option=orjson.OPT_SORT_KEYS).decode()
-    return {ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY: text}
-
-
-def _same_amount(present: str | None, wanted: str | int) -> bool:
-    return present is not None and _amount(present) == _amount(wanted)
-
-
-def _amount(text: str | int) -> Decimal | None:
-    try:
-        return parse_quantity(text)
-    except ValueError:
-        return None
+    return last_applied(node, ANNOTATION_LAST_APPLIED_ALT, NodeTemplateSpec) or NodeTemplateSpec()

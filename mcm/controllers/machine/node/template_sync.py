@@ -7,8 +7,9 @@ from typing import final
 from mcm.api.core import NODES
 from mcm.api.machine import Machine
 from mcm.client.requests import PatchType
+from mcm.controllers.machine.node.capacity import capacity_patch
 from mcm.controllers.machine.node.matching import is_managed
-from mcm.controllers.machine.node.template import capacity_patch, node_patch
+from mcm.controllers.machine.node.template import node_patch
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import DONE, Outcome
 

@@ -88,7 +88,7 @@ async def test_what_the_mirror_did_not_see_is_asked_for_before_giving_up() -> No
         await b.set_ready("m", "False")
         await b.until_phase("Unknown")
         await b.settle(590)
-        with b.out_of_sight("/nodes"):
+        with b.unreachable("/nodes"):
             await b.set_ready("m", "True")
             await b.settle(20)
             assert (await b.machine()).phase == "Running"
@@ -96,14 +96,14 @@ async def test_what_the_mirror_did_not_see_is_asked_for_before_giving_up() -> No
 
 
 @on_bench
-async def test_while_the_cluster_is_out_of_sight_nobody_fails_and_then_clocks_start_anew() -> None:
+async def test_while_the_cluster_is_unreachable_nobody_fails_and_then_clocks_start_anew() -> None:
     async with bench() as b:
         await b.make_class()
         await b.running()
         await b.set_ready("m", "False")
         await b.until_phase("Unknown")
         await b.settle(300)
-        with b.out_of_sight():
+        with b.unreachable():
             await b.settle(900)
         await b.settle(120)
         assert (await b.machine()).phase == "Unknown"
@@ -152,7 +152,7 @@ async def test_a_vm_whose_machine_is_only_missing_in_the_mirror_is_kept() -> Non
             "metadata": {"name": "hidden", "finalizers": [finalizer]},
             "spec": {"class": {"kind": "MachineClass", "name": "c"}, "providerID": "cloud:///h"},
         }
-        with b.out_of_sight("/machines"):
+        with b.unreachable("/machines"):
             await b.client.create(MACHINES, hidden, namespace=NAMESPACE)
             b.driver.vms["hidden"] = "cloud:///h"
             await b.settle(2000)

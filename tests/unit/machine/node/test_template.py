@@ -17,8 +17,8 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import JSONObject
 from mcm.api.names import NODE_FINALIZER
+from mcm.controllers.machine.node.capacity import capacity_patch
 from mcm.controllers.machine.node.template import (
-    capacity_patch,
     encode_template,
     node_patch,
     release_patch,
