@@ -1,4 +1,4 @@
-"""What was applied to a Node last, as its annotations record it; the unreadable counts as nothing."""
+"""What was applied to a Node last, as its annotations record it; unreadable counts as nothing."""
 
 from __future__ import annotations
 
