@@ -404,7 +404,9 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what cannot be read (400 and the like), or a failure of our own (500)."""
-        if status >= 500:
+        if isinstance(exc, web.RequestPayloadError):
+            status = HTTPStatus.BAD_REQUEST
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._owner.log.tell("failures", f"no answer to {request.path}", error=exc)
             why = "the server failed"
         else:

@@ -230,6 +230,20 @@ def too_large_body(limit: int) -> StatusError:
     )
 
 
+def slow_body(seconds: float) -> StatusError:
+    return StatusError(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "Timeout",
+        f"Timeout: request did not complete within the allotted timeout of {seconds:g}s",
+    )
+
+
+def unreadable(code: int, why: str) -> StatusError:
+    """For what is no request at all: nothing in it can be named. Only 400 has a reason upstream."""
+    reason = "BadRequest" if code == HTTPStatus.BAD_REQUEST else ""
+    return StatusError(code, reason, f"the request could not be read: {why}")
+
+
 def invalid(info: ResourceInfo, name: str, causes: Sequence[StatusCause]) -> StatusError:
     """422; each cause names a field and what is wrong with it."""
     kind = f"{info.kind}.{info.group}" if info.group else info.kind

@@ -8,7 +8,7 @@ import random
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 
 from mcm.client.errors import ConfigurationError
 from mcm.clock import SystemClock
+from mcm.http_server import Limits
 from mcm.sandbox.apiserver.front import http
 from mcm.sandbox.apiserver.front.http import Certificates, Front, serve_https
 from mcm.sandbox.apiserver.limits import LARGEST_BODY
@@ -224,7 +225,7 @@ def test_a_front_does_not_show_its_token(tmp_path: Path) -> None:
     assert "hush" not in repr(Front("https://127.0.0.1:1", b"", "hush"))
 
 
-async def test_a_connection_that_was_still_shaking_hands_at_the_end_serves_one_answer(
+async def test_a_connection_that_was_still_shaking_hands_at_the_end_is_closed(
     certificates: Certificates,
 ) -> None:
     server = ApiServer(clock=SystemClock(), random=random.Random(1))
@@ -232,11 +233,63 @@ async def test_a_connection_that_was_still_shaking_hands_at_the_end_serves_one_a
         port = int(front.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         await SystemClock().sleep(0.05)  # so that it is accepted
-    await writer.start_tls(ssl.create_default_context(cadata=certificates.ca.decode()))
-    authorization = f"Authorization: Bearer {certificates.token}"
-    head = f"GET {CONFIG_MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n{authorization}\r\n\r\n"
-    writer.write(head.encode())
     async with asyncio.timeout(5):
-        answer = await reader.read()
-    assert answer.startswith(b"HTTP/1.1 200") and b"connection: close" in answer.lower()
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/api/v1/pods?labelSelector=" + "a" * 70_000, {}, 414),
+        ("/api/v1/pods", {"X-Long": "a" * 70_000}, 431),
+    ],
+)
+async def test_what_is_too_long_to_be_read_is_refused_with_a_status(
+    certificates: Certificates, path: str, headers: dict[str, str], status: int
+) -> None:
+    async with running(certificates) as sandbox:
+        answered, _, body = await sandbox.call("GET", path, headers=headers)
+        assert answered == status
+        assert (body["kind"], body["status"], body["code"]) == ("Status", "Failure", status)
+        assert "could not be read" in body["message"]
+        answered, _, _ = await sandbox.call("GET", "/api/v1/pods?labelSelector=" + "a" * 60)
+        assert answered == 200
+
+
+async def test_a_body_that_does_not_come_is_refused_with_a_status(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "LIMITS", Limits(body=0.1))
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async with running(certificates) as sandbox:
+        answered, _, body = await sandbox.call("POST", CONFIG_MAPS, data=never())
+        assert answered == 408
+        assert (body["kind"], body["reason"]) == ("Status", "Timeout")
+
+
+async def test_nonsense_on_the_line_costs_one_line_in_the_log(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(certificates) as sandbox:
+        port = int(sandbox.front.url.rpartition(":")[2])
+        for _ in range(50):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"no TLS at all\r\n\r\n")
+            async with asyncio.timeout(10):
+                await reader.read()
+            writer.close()
+        tls = ssl.create_default_context(cadata=certificates.ca.decode())
+        for _ in range(50):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+            writer.write(b"no HTTP at all\r\n\r\n")
+            async with asyncio.timeout(10):
+                assert b'"kind":"Status"' in await reader.read()
+            writer.close()
+    assert len(caplog.records) <= 3
+    assert all(record.exc_info is None for record in caplog.records)

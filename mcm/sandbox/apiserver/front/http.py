@@ -1,9 +1,9 @@
 """The sandbox's front door: HTTPS on a loopback address, one bearer token.
 
 :func:`serve_https` listens while its context lasts, and knows nothing of Kubernetes except how to
-refuse: a missing token is 401, a body too large 413, both with a Status. Requests go to
-:meth:`ApiServer.handle` as they are; streams are written chunk by chunk, and closed when the client
-goes away or the context ends, whichever is first.
+refuse, always with a Status: a missing token is 401, a body too slow 408 or too large 413, a line
+too long 414. Requests go to :meth:`ApiServer.handle` as they are; streams are written chunk by
+chunk, and closed when the client goes away or the context ends, whichever is first.
 """
 
 from __future__ import annotations
@@ -15,19 +15,27 @@ import hmac
 import ipaddress
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Protocol, final, runtime_checkable
 
 import orjson
-from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import HttpVersion11, RawRequestMessage
+from aiohttp import web
+from aiohttp.http import HttpVersion11
 
 from mcm.client.errors import ConfigurationError
 from mcm.client.transport import Request, Response, StreamResponse
+from mcm.clock import SystemClock
+from mcm.http_server import Limits, listening, read_body
 from mcm.sandbox.apiserver import protobuf
-from mcm.sandbox.apiserver.errors import StatusError, too_large_body
+from mcm.sandbox.apiserver.errors import (
+    StatusError,
+    internal,
+    slow_body,
+    too_large_body,
+    unreadable,
+)
 from mcm.sandbox.apiserver.front.certificates import Certificates
 from mcm.sandbox.apiserver.limits import LARGEST_BODY
 from mcm.sandbox.apiserver.server import ApiServer
@@ -42,6 +50,16 @@ COMPRESS_FROM = 128 * 1024
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 SHUTDOWN_SECONDS = 2.0
+LIMITS = Limits(
+    connections=512,
+    # Upstream's, which lets clients keep a connection a little longer than they do.
+    idle=90.0,
+    # A selector that names many things is long.
+    line=64 * 1024,
+    header=64 * 1024 + 1,
+    largest_body=LARGEST_BODY,
+    shutdown=SHUTDOWN_SECONDS,
+)
 
 
 @final
@@ -67,23 +85,26 @@ async def serve_https(
     """
     _require_loopback(host)
     door = _Door(server, certificates.token)
-    runner = web.ServerRunner(
-        web.Server(
-            door.answer, request_factory=_request, handler_cancellation=True, access_log=None
-        ),
-        shutdown_timeout=SHUTDOWN_SECONDS,
+    service = listening(
+        door.answer,
+        host=host,
+        port=port,
+        clock=SystemClock(),
+        limits=LIMITS,
+        tls=certificates.server_context(),
+        refusal=_refusal,
     )
-    await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=certificates.server_context())
-    try:
-        await _listen(site, host, port)
-        bound = runner.addresses[0][1]
+    async with AsyncExitStack() as stack:
+        try:
+            bound = await stack.enter_async_context(service)
+        except OSError as error:
+            raise _cannot_listen(host, port, error) from error
         shown = f"[{host}]" if ":" in host else host
-        yield Front(f"https://{shown}:{bound}", certificates.ca, certificates.token)
-    finally:
-        door.closing = True
-        server.end_watches()
-        await runner.cleanup()
+        try:
+            yield Front(f"https://{shown}:{bound}", certificates.ca, certificates.token)
+        finally:
+            door.closing = True
+            server.end_watches()
 
 
 def _require_loopback(host: str) -> None:
@@ -98,32 +119,18 @@ def _require_loopback(host: str) -> None:
         )
 
 
-async def _listen(site: web.TCPSite, host: str, port: int) -> None:
-    try:
-        await site.start()
-    except OSError as error:
-        why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
-        raise ConfigurationError(
-            f"cannot listen on {host}:{port}: {why}; choose another port with --port"
-        ) from error
-
-
-def _request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: web.RequestHandler,
-    writer: AbstractStreamWriter,
-    task: asyncio.Task[None],
-) -> web.BaseRequest:
-    return web.BaseRequest(
-        message,
-        payload,
-        protocol,
-        writer,
-        task,
-        asyncio.get_running_loop(),
-        client_max_size=LARGEST_BODY,
+def _cannot_listen(host: str, port: int, error: OSError) -> ConfigurationError:
+    why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+    return ConfigurationError(
+        f"cannot listen on {host}:{port}: {why}; choose another port with --port"
     )
+
+
+def _refusal(status: int, why: str) -> web.Response:
+    """Refuse what is no request with a Status, which is what clients of the API can read."""
+    error = internal(why) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else unreadable(status, why)
+    answer = error.response()
+    return web.Response(status=answer.status, headers=dict(answer.headers), body=answer.body)
 
 
 @runtime_checkable
@@ -143,8 +150,7 @@ class _Door:
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         response = await self._answer(request)
         if self.closing:
-            # A connection whose handshake outlasted the shutdown: nobody else will close it, and
-            # every watch on it would end at once.
+            # Whoever asks while we end gets this answer and no other.
             response.force_close()
         return response
 
@@ -172,9 +178,11 @@ class _Door:
 
 
 async def _translated(request: web.BaseRequest) -> Request:
-    """Take a request apart. Raises StatusError (413, 415)."""
+    """Take a request apart. Raises StatusError (408, 413, 415)."""
     try:
-        body = await request.read() if request.body_exists else b""
+        body = await read_body(request, LIMITS)
+    except TimeoutError:
+        raise slow_body(LIMITS.body) from None
     except web.HTTPRequestEntityTooLarge:
         raise too_large_body(LARGEST_BODY) from None
     headers = {name.lower(): value for name, value in request.headers.items()}
