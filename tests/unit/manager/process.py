@@ -250,6 +250,12 @@ class ManagedProcess:
         return (CLOCK.now() - parse_rfc3339(str(spec["renewTime"]))).total_seconds()
 
 
+async def steps(count: int) -> None:
+    """Let the event loop turn ``count`` times without waiting for anything."""
+    for _ in range(count):
+        await CLOCK.sleep(0.0)
+
+
 async def until(condition: Callable[[], bool], *, within: float = 60.0) -> float:
     """Let time pass until ``condition`` holds; return the seconds it took."""
     started = CLOCK.monotonic()
