@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from mcm.api.core import (
     NODES,
@@ -21,32 +20,14 @@ from mcm.controllers import indexes, reachability
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.machine import wakeups
+from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
-from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
-from mcm.controllers.machine.creation.claim import claim
-from mcm.controllers.machine.creation.flow import Creation
-from mcm.controllers.machine.creation.vm import VMCreation
-from mcm.controllers.machine.deletion.drain import NodeDrain
-from mcm.controllers.machine.deletion.flow import Deletion
-from mcm.controllers.machine.deletion.flow import StepAct as DeletionStepAct
-from mcm.controllers.machine.deletion.node_name import NodeNameSearch
-from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
-from mcm.controllers.machine.deletion.record import DeletionRecord
-from mcm.controllers.machine.deletion.steps import DeletionStep
-from mcm.controllers.machine.deletion.vm import VMDeletion
-from mcm.controllers.machine.deletion.volumes import VolumeDetachment
-from mcm.controllers.machine.deletion.with_node import DeletionWithNode
-from mcm.controllers.machine.flow import Step
-from mcm.controllers.machine.health.check import HealthCheck
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_groups
-from mcm.controllers.machine.health.validity import complain_if_invalid
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
-from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
-from mcm.controllers.machine.reconciler import MachineReconciler, StepAct
-from mcm.controllers.provider import Places, Provider
-from mcm.controllers.reachability import ReachabilityProbe
+from mcm.controllers.machine.reconciler import MachineReconciler
+from mcm.controllers.provider import Places
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
 from mcm.workqueue import WorkQueue
@@ -69,11 +50,17 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     probe, probing = reachability.build(ctx, recovered=recovered)
     _listen_to_control(ctx, control, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
+    assembly = Assembly(
+        control=control,
+        target=target,
+        provider=ctx.provider,
+        memory=memory,
+        metrics=MachineMetrics.of(ctx.registry),
+        random=ctx.random,
+        reachability=lambda: probe.reachability,
+    )
     reconciler = MachineReconciler(
-        control.machines,
-        _acts(ctx, control, target, memory, probe),
-        places=memory.places,
-        wake_after=queue.add_after,
+        control.machines, assembly.acts(), places=memory.places, wake_after=queue.add_after
     )
     workers = memory.places.most + _SPARE_WORKERS
     mirror = ctx.control_informers.informer(MACHINES)
@@ -129,82 +116,6 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
         places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
         permits=FailurePermits(wake=queue.add),
     )
-
-
-# ---- steps --------------------------------------------------------------------------------------
-
-
-def _acts(
-    ctx: ControllerContext,
-    control: ControlCluster,
-    target: TargetCluster | None,
-    memory: Memory,
-    probe: ReachabilityProbe,
-) -> Mapping[Step, StepAct]:
-    """Give each step what it needs, and no more."""
-    provider = ctx.provider
-    metrics = MachineMetrics.of(ctx.registry)
-    tokens = BootstrapTokens(control, target, memory.tokens) if target is not None else None
-    vms = VMCreation(control, target, provider=provider, tokens=tokens, metrics=metrics)
-    creation = Creation(
-        control,
-        vms,
-        has_target=target is not None,
-        places=memory.places,
-        backoff=memory.backoff,
-    )
-    acts: dict[Step, StepAct] = {
-        Step.CLAIM: partial(claim, control),
-        Step.CREATE: creation.create,
-        Step.DELETE: _deletion(ctx, control, target, memory, provider, tokens).delete,
-    }
-    if target is None or tokens is None:
-        return acts
-    with_node = DeletionWithNode(
-        control,
-        target,
-        lost_node=memory.lost_node,
-        reachability=lambda: probe.reachability,
-    )
-    health = HealthCheck(
-        control,
-        target,
-        permits=memory.permits,
-        reachability=lambda: probe.reachability,
-        tokens=tokens,
-        metrics=metrics,
-    )
-    return acts | {
-        Step.VALIDATE: partial(complain_if_invalid, control),
-        Step.DELETE_WITH_NODE: with_node.follow,
-        Step.SYNC_NODE: NodeTemplateSync(control, target).sync,
-        Step.CHECK_HEALTH: health.check,
-    }
-
-
-def _deletion(
-    ctx: ControllerContext,
-    control: ControlCluster,
-    target: TargetCluster | None,
-    memory: Memory,
-    provider: Provider,
-    tokens: BootstrapTokens | None,
-) -> Deletion:
-    record, metrics = DeletionRecord(control, memory.backoff), MachineMetrics.of(ctx.registry)
-    places = memory.places
-    search = NodeNameSearch(control, target, record, provider=provider, places=places)
-    drain = NodeDrain(
-        control, target, record, drains=memory.drains, random=ctx.random, metrics=metrics
-    )
-    vm = VMDeletion(control, record, provider=provider, places=places, metrics=metrics)
-    steps: Mapping[DeletionStep, DeletionStepAct] = {
-        DeletionStep.FIND_NODE: search.find,
-        DeletionStep.DRAIN: drain.drain,
-        DeletionStep.DETACH_VOLUMES: VolumeDetachment(control, target, record).detach,
-        DeletionStep.DELETE_VM: vm.delete,
-        DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
-    }
-    return Deletion(control, target, record, steps=steps, tokens=tokens)
 
 
 # ---- what wakes a machine -----------------------------------------------------------------------

@@ -24,7 +24,7 @@ from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
 
-StepAct: TypeAlias = Callable[[Machine], Awaitable[StepResult]]
+DeletionAct: TypeAlias = Callable[[Machine], Awaitable[StepResult]]
 
 
 @final
@@ -37,14 +37,14 @@ class Deletion:
         target: TargetCluster | None,
         record: DeletionRecord,
         *,
-        steps: Mapping[DeletionStep, StepAct],
+        steps: Mapping[DeletionStep, DeletionAct],
         tokens: BootstrapTokens | None,
     ) -> None:
         self._control = control
         self._target = target
         self._record = record
         self._tokens = tokens
-        self._acts: Mapping[DeletionStep, StepAct] = {
+        self._acts: Mapping[DeletionStep, DeletionAct] = {
             DeletionStep.BEGIN: self._begin,
             **steps,
             DeletionStep.REMOVE_FINALIZER: self._remove_finalizer,

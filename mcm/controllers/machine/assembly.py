@@ -1,0 +1,118 @@
+"""Builds the steps of a machine's life, each with what it needs and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import final
+
+from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.creation.claim import claim
+from mcm.controllers.machine.creation.flow import Creation
+from mcm.controllers.machine.creation.vm import VMCreation
+from mcm.controllers.machine.deletion.drain import NodeDrain
+from mcm.controllers.machine.deletion.flow import Deletion
+from mcm.controllers.machine.deletion.node_name import NodeNameSearch
+from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
+from mcm.controllers.machine.deletion.record import DeletionRecord
+from mcm.controllers.machine.deletion.steps import DeletionStep
+from mcm.controllers.machine.deletion.vm import VMDeletion
+from mcm.controllers.machine.deletion.volumes import VolumeDetachment
+from mcm.controllers.machine.deletion.with_node import DeletionWithNode
+from mcm.controllers.machine.flow import Step
+from mcm.controllers.machine.health.check import HealthCheck
+from mcm.controllers.machine.health.validity import complain_if_invalid
+from mcm.controllers.machine.memory import Memory
+from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.node.template_sync import NodeTemplateSync
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.machine.reconciler import StepAct
+from mcm.controllers.provider import Provider
+from mcm.controllers.reachability import Reachability
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """All there is to build from. ``target`` is None where machines join no cluster."""
+
+    control: ControlCluster
+    target: TargetCluster | None
+    provider: Provider
+    memory: Memory
+    metrics: MachineMetrics
+    random: Random
+    reachability: Callable[[], Reachability]
+
+    def acts(self) -> Mapping[Step, StepAct]:
+        """Return what is done at each step; those of Nodes only if there is a target cluster."""
+        if self.target is None:
+            return self._acts_of_the_vm(None)
+        tokens = BootstrapTokens(self.control, self.target, self.memory.tokens)
+        return {**self._acts_of_the_vm(tokens), **self._acts_of_the_node(self.target, tokens)}
+
+    def _acts_of_the_vm(self, tokens: BootstrapTokens | None) -> Mapping[Step, StepAct]:
+        return {
+            Step.CLAIM: partial(claim, self.control),
+            Step.CREATE: self._creation(tokens).create,
+            Step.DELETE: self._deletion(tokens).delete,
+        }
+
+    def _acts_of_the_node(
+        self, target: TargetCluster, tokens: BootstrapTokens
+    ) -> Mapping[Step, StepAct]:
+        control, memory = self.control, self.memory
+        with_node = DeletionWithNode(
+            control, target, lost_node=memory.lost_node, reachability=self.reachability
+        )
+        health = HealthCheck(
+            control,
+            target,
+            permits=memory.permits,
+            reachability=self.reachability,
+            tokens=tokens,
+            metrics=self.metrics,
+        )
+        return {
+            Step.VALIDATE: partial(complain_if_invalid, control),
+            Step.DELETE_WITH_NODE: with_node.follow,
+            Step.SYNC_NODE: NodeTemplateSync(control, target).sync,
+            Step.CHECK_HEALTH: health.check,
+        }
+
+    def _creation(self, tokens: BootstrapTokens | None) -> Creation:
+        vms = VMCreation(
+            self.control, self.target, provider=self.provider, tokens=tokens, metrics=self.metrics
+        )
+        return Creation(
+            self.control,
+            vms,
+            has_target=self.target is not None,
+            places=self.memory.places,
+            backoff=self.memory.backoff,
+        )
+
+    def _deletion(self, tokens: BootstrapTokens | None) -> Deletion:
+        control, target, memory = self.control, self.target, self.memory
+        provider, places = self.provider, memory.places
+        record = DeletionRecord(control, memory.backoff)
+        search = NodeNameSearch(control, target, record, provider=provider, places=places)
+        drain = NodeDrain(
+            control,
+            target,
+            record,
+            drains=memory.drains,
+            random=self.random,
+            metrics=self.metrics,
+        )
+        vm = VMDeletion(control, record, provider=provider, places=places, metrics=self.metrics)
+        steps = {
+            DeletionStep.FIND_NODE: search.find,
+            DeletionStep.DRAIN: drain.drain,
+            DeletionStep.DETACH_VOLUMES: VolumeDetachment(control, target, record).detach,
+            DeletionStep.DELETE_VM: vm.delete,
+            DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
+        }
+        return Deletion(control, target, record, steps=steps, tokens=tokens)
