@@ -6,11 +6,9 @@ import msgspec
 import pytest
 
 from mcm.api.machine import Machine
-from mcm.controllers.machine.creation.identity import identity_patch
-from mcm.controllers.machine.node.matching import machine_keys_of
 from mcm.controllers.machine.settings import settings_of
 from mcm.controllers.settings import ControllerSettings
-from tests.unit.machine.objects import machine, node
+from tests.unit.machine.objects import machine
 
 FLAGS = ControllerSettings()
 MINUTE = timedelta(minutes=1)
@@ -72,43 +70,3 @@ def test_a_machine_may_be_unhealthy_for_ever_if_it_says_so() -> None:
 )
 def test_listed_conditions_are_trimmed(text: str, expected: set[str]) -> None:
     assert settings_of(configured(node_conditions=text), FLAGS).node_conditions == expected
-
-
-def identified(subject: Machine, *, has_target: bool = True) -> object:
-    return identity_patch(subject, node_name="n", provider_id="p", has_target=has_target)
-
-
-def test_identity_is_one_patch_for_this_object_and_no_version() -> None:
-    assert identified(machine()) == {
-        "metadata": {
-            "uid": "uid-m",
-            "labels": {"node": "n"},
-            "annotations": {"machinepriority.machine.sapcloud.io": "3"},
-        },
-        "spec": {"providerID": "p"},
-    }
-
-
-def test_what_is_recorded_stays() -> None:
-    priority = {"machinepriority.machine.sapcloud.io": "1"}
-    subject = machine(provider_id="mine", node="mine", annotations=priority)
-    assert identified(subject) is None
-    assert identified(machine(provider_id="mine", node="mine")) == {
-        "metadata": {
-            "uid": "uid-m",
-            "annotations": {"machinepriority.machine.sapcloud.io": "3"},
-        }
-    }
-
-
-def test_without_target_cluster_there_is_no_node_to_name() -> None:
-    patch = identified(machine(), has_target=False)
-    assert isinstance(patch, dict)
-    assert "labels" not in patch["metadata"]
-
-
-def test_a_node_concerns_those_who_name_it_and_whom_it_names() -> None:
-    named = node("n", labels={"node.gardener.cloud/machine-name": "b"})
-    assert machine_keys_of(named, [machine("a", node="n")], "ns") == ("ns/a", "ns/b")
-    assert machine_keys_of(named, [machine("b", node="n")], "ns") == ("ns/b",)
-    assert machine_keys_of(node("n"), [], "ns") == ()

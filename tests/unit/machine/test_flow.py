@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcm.api.machine import Machine, MachinePhase
+from mcm.controllers.machine.flow import Step, needs_creation, steps_of
+from tests.unit.machine.objects import BORN, machine
+
+TERMINATING = MachinePhase.TERMINATING
+OF_ITS_NODE = (Step.VALIDATE, Step.DELETE_WITH_NODE, Step.SYNC_NODE, Step.CHECK_HEALTH)
+
+
+@pytest.mark.parametrize(
+    ("subject", "steps"),
+    [
+        (machine(claimed=False), (Step.CLAIM, Step.CREATE)),
+        (machine(), (Step.CREATE,)),
+        (machine(provider_id="p"), (Step.CREATE,)),
+        (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),
+        (machine(phase="Pending", node="n", provider_id="p"), OF_ITS_NODE),
+        (machine(phase="Running", node="n", provider_id="p"), OF_ITS_NODE),
+        (
+            machine(phase="CrashLoopBackOff", node="n", provider_id="p"),
+            (*OF_ITS_NODE, Step.CREATE),
+        ),
+        (
+            machine(phase="Running", node="n", claimed=False, provider_id="p"),
+            (Step.CLAIM, *OF_ITS_NODE),
+        ),
+        (machine(phase="Failed"), (Step.CREATE,)),
+        (machine(phase="Failed", owned=True), ()),
+        (machine(phase="Failed", owned=True, provider_id="p", node="n"), OF_ITS_NODE),
+        (machine(deleted=BORN), (Step.DELETE,)),
+        (machine(deleted=BORN, phase="Running", node="n"), (Step.DELETE,)),
+        (machine(deleted=BORN, claimed=False), ()),
+    ],
+)
+def test_the_steps_follow_from_what_is_observed(subject: Machine, steps: tuple[Step, ...]) -> None:
+    assert steps_of(subject, has_target=True) == steps
+
+
+def test_without_target_cluster_there_is_no_node_to_look_after() -> None:
+    subject = machine(phase="Available", provider_id="p", labels={"node": "n"})
+    assert steps_of(subject, has_target=False) == ()
+
+
+def test_a_machine_said_to_terminate_that_nobody_deleted_gets_no_vm() -> None:
+    assert not needs_creation(machine(phase=TERMINATING))
+
+
+@given(phase=st.sampled_from(["", *MachinePhase]), claimed=st.booleans(), owned=st.booleans())
+def test_a_machine_on_its_way_out_is_never_made(phase: str, *, claimed: bool, owned: bool) -> None:
+    subject = machine(phase=phase, deleted=BORN, claimed=claimed, owned=owned, node="n")
+    assert set(steps_of(subject, has_target=True)) <= {Step.DELETE}
