@@ -43,7 +43,7 @@ class ExponentialLimiter(Generic[K]):
     def delay(self, key: K, now: float) -> float:
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
-        return self._backoff.delay(count)
+        return self._backoff.length(count)
 
     def forget(self, key: K) -> None:
         self._failures.pop(key, None)
