@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from mcm.api.meta import ObjectMeta
+from mcm.api.meta import ObjectMeta, T
 from mcm.api.selectors import is_empty, matches
 from mcm.controllers.enqueue import enqueue_changes
 from mcm.controllers.owning.index import index_by_owner
@@ -20,8 +20,8 @@ def owners_of_child_change(
 ) -> Iterable[str]:
     """Return the keys of the owners that a child belongs to, belonged to, or could belong to.
 
-    An orphan is offered to whoever selects it when it appears, loses its owner, or is labelled
-    anew. Changes that owners do not look at wake none.
+    An orphan is offered to whoever selects it when it appears and whenever more than its status
+    changes: it may have been illegible before. Changes that owners do not look at wake none.
     """
     old, new = change.old, change.new
     heeded = ownership.heeded
@@ -31,7 +31,7 @@ def owners_of_child_change(
     keys = dict.fromkeys(_owner_key(kind, old.metadata, owners) if old else ())
     if new is not None:
         keys |= dict.fromkeys(_owner_key(kind, new.metadata, owners))
-        if new.metadata.controller_ref() is None and _on_offer(old, new):
+        if new.metadata.controller_ref() is None and not (old and same_but_for_status(old, new)):
             keys |= dict.fromkeys(_selecting(ownership, new.metadata, owners))
     return keys
 
@@ -44,7 +44,7 @@ def keys_of_own_change(change: Change[Owner]) -> Iterable[str]:
     return (change.object.metadata.key,)
 
 
-def same_but_for_status(one: Owner, other: Owner) -> bool:
+def same_but_for_status(one: T, other: T) -> bool:
     """Tell whether two states of an object differ at most in status and resource version."""
     fields = (f for f in one.__struct_fields__ if f not in ("metadata", "status"))
     return _versionless(one.metadata) == _versionless(other.metadata) and all(
@@ -68,12 +68,6 @@ def wake_owners(
 
 def _versionless(meta: ObjectMeta) -> ObjectMeta:
     return msgspec.structs.replace(meta, resource_version="")
-
-
-def _on_offer(old: Child | None, new: Child) -> bool:
-    if old is None or old.metadata.labels != new.metadata.labels:
-        return True
-    return old.metadata.owner_references != new.metadata.owner_references
 
 
 def _owner_key(kind: str, child: ObjectMeta, owners: Store[Owner]) -> Iterator[str]:

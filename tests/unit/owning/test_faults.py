@@ -54,6 +54,7 @@ def catch_up(cluster: Cluster) -> None:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32))
 @example(seed=282)  # a refusal after a lost answer
+@example(seed=110098453)  # a status without an answer
 def test_never_a_child_too_many_and_the_right_number_in_the_end(seed: int) -> None:
     async def scenario() -> None:
         chance, cluster = random.Random(seed), Cluster()

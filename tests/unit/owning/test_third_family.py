@@ -168,6 +168,36 @@ def test_while_it_is_open_whose_an_orphan_is_no_child_is_made_in_its_place(
     play(scenario)
 
 
+def test_a_status_whose_answer_got_lost_is_put_right_when_the_mirror_knows() -> None:
+    """It says 2, the mirror still says 1, and 1 it is again: the same is not the same."""
+
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            await cluster.create(WIDGET_SETS, widget_set(1))
+            await controllers.settle()
+            cluster.api.lose = lambda w: RequestTimeout("no answer") if w.subresource else None
+            await cluster.create(WIDGETS, widget("stray"))  # adopted, one too many, deleted
+            cluster.api.refuse = lambda w: (
+                Forbidden(403, "Forbidden", "not now") if w.verb == "delete" else None
+            )
+            await controllers.settle(1)
+            assert the_set(cluster).status.replicas == 2
+            cluster.api.lose = cluster.api.refuse = lambda _: None
+            await controllers.settle(60)
+            await vanish(cluster)
+            await controllers.settle(60)
+            cluster.behind(the_set(cluster), WIDGET_SETS)  # the watch catches up
+            await controllers.settle(1000)
+            assert len(cluster.all(WIDGETS)) == 1
+            assert the_set(cluster).status.replicas == 1
+            writes = len(cluster.writes)
+            await controllers.settle(24 * 3600)
+            assert len(cluster.writes) == writes
+
+    play(scenario)
+
+
 def test_an_adoption_that_is_refused_for_good_does_not_stop_the_set() -> None:
     async def scenario() -> None:
         cluster = Cluster()
@@ -200,6 +230,11 @@ def test_an_orphan_whose_newest_state_cannot_be_read_is_left_alone() -> None:
             assert owner_of(cluster, "stray") == ""
             assert the_set(cluster).status.replicas == 1
             assert [w.name for w in cluster.writes if w.name == "stray"] == ["stray"]  # our own
+            newest["resourceVersion"] = "600"
+            cluster.api.objects["widgets", "ns/stray"]["color"] = "red"
+            cluster.behind(cluster.get(WIDGETS, "stray"), WIDGETS)  # somebody mended it
+            await controllers.settle(60)
+            assert owner_of(cluster, "stray") == "set"
 
     play(scenario)
 
