@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import math
 import resource
 import socket
 import ssl
@@ -31,13 +30,13 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
 
 from mcm.clock import Clock
+from mcm.sparse_log import SparseLog
 
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _BACKLOG: Final = 128
-_LOG_PERIOD: Final = 60.0
 _ACCEPT_RETRY: Final = 1.0
 _SHARE: Final = 4
 _FEWEST: Final = 4
@@ -84,27 +83,6 @@ class Refusal(Protocol):
 def plain_refusal(status: int, why: str) -> web.Response:
     """Refuse in plain text."""
     return web.Response(status=status, text=f"{why}\n")
-
-
-@final
-class SparseLog:
-    """One line for each kind of trouble and minute; the next says how many there were."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._kinds: dict[str, tuple[float, int]] = {}
-
-    def tell(self, kind: str, message: str, *, error: BaseException | None = None) -> None:
-        """Log ``message``, unless one of its ``kind`` was within the last minute. There must not
-        be more kinds than a programmer can count. ``error`` is shown with its traceback."""
-        now = self._clock.monotonic()
-        last, missed = self._kinds.get(kind, (-math.inf, 0))
-        if now - last < _LOG_PERIOD:
-            self._kinds[kind] = (last, missed + 1)
-            return
-        self._kinds[kind] = (now, 0)
-        more = f" ({missed} more since the last line about {kind})" if missed else ""
-        logger.warning("%s%s", message, more, exc_info=error)
 
 
 @asynccontextmanager
@@ -237,7 +215,7 @@ class _Server(web.Server):
         self.limits = limits
         self.clock = clock
         self.refusal = refusal
-        self.log = SparseLog(clock)
+        self.log = SparseLog(logger, clock)
         self._handler = handler
         self._places = limits.places()
         self._open: dict[_Connection, None] = {}

@@ -15,9 +15,11 @@ import pytest
 from aiohttp import web
 
 from mcm.clock import SystemClock
-from mcm.http_server import Limits, SparseLog, listening, read_body
+from mcm.http_server import Limits, listening, read_body
+from mcm.sparse_log import SparseLog
 
 CLOCK = SystemClock()
+USUAL = Limits()
 SHORT = Limits(head=0.2, body=0.2, idle=30.0, unread=0.2)
 PATIENCE = 10.0  # seconds until a test that hangs has failed
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -100,7 +102,7 @@ async def echo(request: web.BaseRequest) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def serving(handler: object = ok, limits: Limits = SHORT) -> AsyncIterator[int]:
+async def serving(handler: object = ok, limits: Limits = USUAL) -> AsyncIterator[int]:
     assert callable(handler)
     async with listening(handler, host="127.0.0.1", port=0, clock=CLOCK, limits=limits) as port:
         yield port
@@ -110,7 +112,7 @@ async def serving(handler: object = ok, limits: Limits = SHORT) -> AsyncIterator
 
 
 async def test_a_head_that_never_ends_is_cut() -> None:
-    async with serving() as port:
+    async with serving(limits=SHORT) as port:
         client = await Client.to(port, b"GET / HTTP/1.1\r\nHost: x\r\n")
         dripping = asyncio.create_task(client.drip(b"X-Slow: 1\r\n", 400))
         assert await client.status() == 408
@@ -118,13 +120,13 @@ async def test_a_head_that_never_ends_is_cut() -> None:
 
 
 async def test_a_peer_that_says_nothing_is_cut() -> None:
-    async with serving() as port:
+    async with serving(limits=SHORT) as port:
         client = await Client.to(port)
         assert await client.status() == 408
 
 
 async def test_a_second_head_that_never_ends_is_cut_as_well() -> None:
-    async with serving() as port:
+    async with serving(limits=SHORT) as port:
         client = await Client.to(port, GET)
         assert await client.answer() == (200, b"ok")
         client.writer.write(b"GET / HT")
@@ -132,7 +134,7 @@ async def test_a_second_head_that_never_ends_is_cut_as_well() -> None:
 
 
 async def test_a_body_that_never_ends_is_refused() -> None:
-    async with serving(echo) as port:
+    async with serving(echo, SHORT) as port:
         client = await Client.to(
             port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
         )
@@ -142,7 +144,7 @@ async def test_a_body_that_never_ends_is_refused() -> None:
 
 
 async def test_an_idle_connection_may_be_used_again_after_longer_than_a_head_may_take() -> None:
-    async with serving(echo) as port:
+    async with serving(echo, SHORT) as port:
         client = await Client.to(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
         assert await client.answer() == (200, b"hi")
         await CLOCK.sleep(3 * SHORT.head)
@@ -160,7 +162,7 @@ async def test_a_long_answer_that_is_read_is_not_cut() -> None:
             await CLOCK.sleep(SHORT.head / 10)
         return response
 
-    async with serving(stream) as port:
+    async with serving(stream, SHORT) as port:
         client = await Client.to(port, GET)
         assert await client.answer() == (200, b"x" * 50)
 
@@ -177,7 +179,7 @@ async def test_an_answer_that_nobody_reads_is_given_up() -> None:
         finally:
             given_up.set()
 
-    async with serving(flood) as port:
+    async with serving(flood, SHORT) as port:
         client = await Client.to(port, GET)
         async with asyncio.timeout(PATIENCE):
             await given_up.wait()
@@ -290,7 +292,7 @@ async def test_a_failure_of_ours_is_told_with_its_traceback_and_not_for_each_req
 async def test_a_malformed_body_is_the_peers_fault(
     caplog: pytest.LogCaptureFixture, *, late: bool
 ) -> None:
-    async with serving(echo) as port:
+    async with serving(echo, SHORT) as port:
         head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         client = await Client.to(port, head)
         await CLOCK.sleep(SHORT.body / 10 if late else 0)
@@ -349,7 +351,7 @@ class Ticking:
 
 def test_the_next_line_says_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
     clock = Ticking()
-    log = SparseLog(clock)
+    log = SparseLog(logging.getLogger(__name__), clock)
     with caplog.at_level(logging.INFO):
         for second in range(125):
             clock.time = float(second)
