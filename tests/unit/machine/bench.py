@@ -35,7 +35,7 @@ from mcm.controllers.provider import DriverMetrics, Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.runtime_metrics import Result
 from mcm.controllers.settings import ControllerSettings
-from mcm.controllers.write_guard import author
+from mcm.controllers.write_guard import WriteGuard, author
 from mcm.driver import (
     Code,
     CreateMachineRequest,
@@ -221,10 +221,15 @@ class Bench:
         client = Client(
             self.transport, clock=self.clock, user_agent="mcm", fence=lambda: self.fence.check()
         )
-        informers = InformerFactory(client, clock=self.clock, namespace=NAMESPACE, author=author)
+        guard = WriteGuard(client, clock=self.clock)
+        informers = InformerFactory(
+            client, clock=self.clock, namespace=NAMESPACE, writing=guard, author=author
+        )
         self.machines = informers.store(MACHINES)
         target = (
-            InformerFactory(client, clock=self.clock, author=author) if self.has_target else None
+            InformerFactory(client, clock=self.clock, writing=guard, author=author)
+            if self.has_target
+            else None
         )
         recorder = EventRecorder(
             client, clock=self.clock, component="mcm", host="bench", randomness=random.Random(3)
