@@ -14,6 +14,9 @@ The role that ControllerRefManager and PodControl have in client-go. One frozen 
 :mod:`.triggers`        which owners a change of a child, or of an owner, wakes
 ======================  ==========================================================================
 
+A further family needs an Ownership, a body for its children, and a reconcile that says how many
+there should be; ``tests/unit/owning/widgets.py`` is one, whole.
+
 Promises, whatever else writes meanwhile: a child with another controller is never claimed; of two
 owners that select one orphan at most one adopts it; an owner that is being deleted adopts nothing;
 claiming again changes nothing. Reads come from stores, but for the proof that the owner lives.
