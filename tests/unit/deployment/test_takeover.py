@@ -23,7 +23,6 @@ RESOURCES = cast(
     "tuple[Resource[KubeObject], ...]", (MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES, NODES)
 )
 NAMESPACE = "default"
-FAR_AHEAD = 10**6
 
 
 def events(plural: str) -> list[tuple[str, JSONObject]]:
@@ -40,20 +39,16 @@ def version_of(moment: int) -> int:
     return int(meta(events("machinedeployments")[moment][1])["resourceVersion"])
 
 
-def objects_at(version: int) -> dict[tuple[str, str], JSONObject]:
-    found: dict[tuple[str, str], JSONObject] = {}
-    for resource in RESOURCES:
-        for kind, obj in events(resource.plural):
-            if int(meta(obj)["resourceVersion"]) > version:
-                continue
-            namespace = meta(obj).get("namespace")
-            name = meta(obj)["name"]
-            key = (resource.plural, f"{namespace}/{name}" if namespace else name)
-            if kind == "DELETED":
-                found.pop(key, None)
-            else:
-                found[key] = obj
-    return found
+def objects_at(resource: Resource[KubeObject], version: int) -> list[JSONObject]:
+    found: dict[str, JSONObject] = {}
+    for kind, obj in events(resource.plural):
+        if int(meta(obj)["resourceVersion"]) > version:
+            continue
+        if kind == "DELETED":
+            found.pop(meta(obj)["name"], None)
+        else:
+            found[meta(obj)["name"]] = obj
+    return list(found.values())
 
 
 def take_over(moment: int) -> list[Write]:
@@ -61,7 +56,8 @@ def take_over(moment: int) -> list[Write]:
 
     async def scenario() -> list[Write]:
         cluster = Cluster(namespace=NAMESPACE)
-        cluster.show(objects_at(version_of(moment)), RESOURCES, version=FAR_AHEAD)
+        for resource in RESOURCES:
+            cluster.show(resource, objects_at(resource, version_of(moment)))
         built = (*deployment.build(cluster.context), *machineset.build(cluster.context))
         async with Running(cluster, built) as controllers:
             await controllers.settle(60)

@@ -1,15 +1,14 @@
-"""A small API server for controllers that read stores and write through a writer.
+"""A cluster for controllers that read stores and write through a writer.
 
-It keeps JSON objects and answers the mutating verbs as a real one would: preconditions, generation,
-the status subresource, finalizers. Everything above it (writer, stores, handlers, queues, workers)
-is the real thing; there is no watch, since a writer's answers reach the stores at once.
+The server is the sandbox's, and everything above it (writer, stores, handlers, queues, workers) is
+the real thing; there is no watch, since a writer's answers reach the stores at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,10 +19,9 @@ from prometheus_client import CollectorRegistry
 
 from mcm.api.codec import decode_object
 from mcm.api.meta import JSONObject, KubeObject, Resource, T
-from mcm.api.timestamps import rfc3339
-from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mcm.client.errors import KubeError, error_from_status
 from mcm.client.requests import Call
-from mcm.client.transport import Response, StreamResponse
+from mcm.client.transport import Lane, Response, StreamResponse
 from mcm.client.verbs import ObjectClient
 from mcm.clock import LoopClock
 from mcm.controllers.context import ControllerContext
@@ -31,6 +29,9 @@ from mcm.controllers.provider import Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
 from mcm.informers import InformerFactory
+from mcm.sandbox.apiserver.registry import ResourceInfo
+from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
+from mcm.sandbox.apiserver.store import Stored
 from mcm.simulation.virtualtime import run_virtual
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,146 +48,132 @@ class Write:
     subresource: str = ""
 
 
-class FakeApi(ObjectClient):
-    """``refuse`` may return an error for a write: before it happens, or (``lose``) after."""
+class Api(ObjectClient):
+    """A client of a sandbox's server, which keeps the rules; records what is written.
+
+    ``refuse`` may return an error for a write before it happens, ``lose`` after. Kinds and
+    namespaces are there as soon as they are asked for; no schema is checked. The server's state can
+    be changed behind everybody's back: ``put``, ``alter``, ``remove``.
+    """
 
     def __init__(self, clock: LoopClock) -> None:
-        self.objects: dict[tuple[str, str], JSONObject] = {}
         self.writes: list[Write] = []
         self.refuse: Callable[[Write], KubeError | None] = lambda _: None
         self.lose: Callable[[Write], KubeError | None] = lambda _: None
+        self.server = ApiServer(
+            clock=_BeforeTheLoop(clock),
+            random=random.Random(11),
+            settings=ServerSettings(raise_bugs=True, managed_fields=False),
+        )
         self._clock = clock
-        self._version = 0
-
-    def begin(self, objects: Mapping[tuple[str, str], JSONObject], version: int) -> None:
-        self.objects = dict(objects)
-        self._version = version
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
         """Answer the mutating verbs, and GET for what must be certain; all else is wrong here."""
         assert call.resource is not None
-        sent: JSONObject = orjson.loads(call.body) if call.body else {}
-        match call.verb:
-            case "GET":
-                answer = await self._get(call.resource, call)
-            case "CREATE":
-                answer = await self._create(call.resource, sent, call.namespace)
-            case "PATCH":
-                answer = await self._patch(call.resource, sent, call)
-            case "DELETE":
-                answer = await self._delete(call.resource, sent, call)
-            case other:
-                raise AssertionError(f"nobody should {other} here")
-        return read(Response(200, {}, orjson.dumps(answer)))
-
-    async def _get(self, resource: Resource[KubeObject], call: Call) -> JSONObject:
+        assert call.verb in ("GET", "CREATE", "PATCH", "DELETE"), f"nobody should {call.verb} here"
+        self._serve(call.resource, call.namespace)
         await self._clock.sleep(0)
-        return self._find(resource, call.name, call.namespace)[1]
-
-    async def _create(
-        self, resource: Resource[KubeObject], obj: JSONObject, namespace: str
-    ) -> JSONObject:
-        meta = _meta(obj)
-        write = await self._begin(Write("create", resource.plural, str(meta["name"]), obj))
-        key = (resource.plural, f"{namespace}/{write.name}" if namespace else write.name)
-        if key in self.objects:
-            raise AlreadyExists(409, "AlreadyExists", write.name)
-        obj.pop("status", None)
-        stamp = rfc3339(self._clock.now())
-        uid = f"{resource.kind}-{write.name}-{self._version}"
-        meta.update(uid=uid, generation=1, creationTimestamp=stamp)
-        if namespace:
-            meta["namespace"] = namespace
-        return self._end(write, key, obj)
-
-    async def _patch(
-        self, resource: Resource[KubeObject], change: JSONObject, call: Call
-    ) -> JSONObject:
-        write = await self._begin(
-            Write("patch", resource.plural, call.name, change, call.subresource)
-        )
-        key, before = self._find(resource, call.name, call.namespace)
-        _check_preconditions(_meta(before), _meta(change))
-        only = {"status"} if call.subresource else set(change) - {"status"}
-        after = merge(before, {k: v for k, v in change.items() if k in only or k == "metadata"})
-        if call.subresource:
-            after["metadata"] = _meta(before)
-        if after.get("spec") != before.get("spec"):
-            _meta(after)["generation"] = cast("int", _meta(before)["generation"]) + 1
-        if _meta(after).get("deletionTimestamp") and not _meta(after).get("finalizers"):
-            del self.objects[key]
-            return after
-        return self._end(write, key, after)
-
-    async def _delete(
-        self, resource: Resource[KubeObject], options: JSONObject, call: Call
-    ) -> JSONObject:
-        write = await self._begin(Write("delete", resource.plural, call.name))
-        key, before = self._find(resource, call.name, call.namespace)
-        _check_preconditions(_meta(before), cast("JSONObject", options.get("preconditions", {})))
-        if not _meta(before).get("finalizers"):
-            del self.objects[key]
-            return {"kind": "Status", "status": "Success"}
-        stamp = _meta(before).get("deletionTimestamp") or rfc3339(self._clock.now())
-        after = merge(before, {"metadata": {"deletionTimestamp": stamp}})
-        return self._end(write, key, after)
+        if call.verb == "GET":
+            return read(self._answer(call))
+        sent: JSONObject = orjson.loads(call.body) if call.body else {}
+        name = call.name or str(_meta(sent)["name"])
+        body = {} if call.verb == "DELETE" else sent
+        write = Write(call.verb.lower(), call.resource.plural, name, body, call.subresource)
+        self.writes.append(write)
+        if error := self.refuse(write):
+            raise error
+        response = self._answer(call)
+        if error := self.lose(write):
+            raise error
+        return read(response)
 
     def follow(
         self, call: Call, *, read_timeout: float | None
     ) -> AbstractAsyncContextManager[StreamResponse]:
         raise AssertionError("there is no watch here")
 
-    async def _begin(self, write: Write) -> Write:
-        await self._clock.sleep(0)
-        self.writes.append(write)
-        if error := self.refuse(write):
-            raise error
-        return write
+    def _answer(self, call: Call) -> Response:
+        request = call.request(user_agent="mcm", lane=Lane.REQUEST, timeout=30.0)
+        response = self.server.respond(request)
+        assert isinstance(response, Response)
+        if response.status >= 300:
+            raise error_from_status(response.status, response.body)
+        return response
 
-    def _find(
-        self, resource: Resource[KubeObject], name: str, namespace: str
-    ) -> tuple[tuple[str, str], JSONObject]:
-        key = (resource.plural, f"{namespace}/{name}" if namespace else name)
-        if key not in self.objects:
-            raise NotFound(404, "NotFound", name)
-        return key, self.objects[key]
+    # ---- behind everybody's back ----------------------------------------------------------------
 
-    def _end(self, write: Write, key: tuple[str, str], obj: JSONObject) -> JSONObject:
-        if _content(obj) != _content(self.objects.get(key, {})):
-            self._version += 1
-            _meta(obj)["resourceVersion"] = str(self._version)
-            self.objects[key] = obj
-        if error := self.lose(write):
-            raise error
-        return self.objects[key]
+    def all(self, resource: Resource[T]) -> list[JSONObject]:
+        return self.server.objects(resource.group, resource.plural)
+
+    def stored(self, resource: Resource[T], name: str, namespace: str = "") -> JSONObject:
+        return self._stored(resource, name, namespace).body
+
+    def put(self, resource: Resource[T], obj: JSONObject) -> None:
+        """Let an object be there as it is, under the server's next version."""
+        meta = _meta(obj)
+        namespace = str(meta.get("namespace", ""))
+        info = self._serve(resource, namespace)
+        body = {"apiVersion": info.api_version, "kind": info.kind, **obj, "metadata": dict(meta)}
+        self.server.store.create(info.storage, namespace, str(meta["name"]), body)
+
+    def alter(self, resource: Resource[T], name: str, namespace: str = "", **meta: object) -> None:
+        """Change an object's metadata past all rules."""
+        stored = self._stored(resource, name, namespace)
+        body = {**stored.body, "metadata": {**stored.metadata, **meta}}
+        self.server.store.replace(self._serve(resource).storage, stored, body)
+
+    def remove(self, resource: Resource[T], name: str, namespace: str = "") -> None:
+        stored = self._stored(resource, name, namespace)
+        self.server.store.delete(self._serve(resource).storage, stored)
+
+    def _stored(self, resource: Resource[T], name: str, namespace: str) -> Stored:
+        storage = self._serve(resource, namespace).storage
+        key = f"{namespace}/{name}" if namespace else name
+        found = self.server.store.collection(storage).get(key)
+        if found is None:
+            raise KeyError(f"there is no {storage} {key}")
+        return found
+
+    def _serve(self, resource: Resource[T], namespace: str = "") -> ResourceInfo:
+        registry = self.server.registry
+        info = registry.find(resource.group, resource.version, resource.plural)
+        if info is None:
+            info = ResourceInfo(
+                resource.group,
+                resource.version,
+                resource.plural,
+                resource.kind,
+                namespaced=resource.namespaced,
+                subresources=frozenset({"status"}),
+            )
+            registry.add(info)
+        if namespace and self.server.store.collection("namespaces").get(namespace) is None:
+            body: JSONObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {}}
+            self.server.store.create("namespaces", "", namespace, body)
+        return info
 
 
-def merge(target: object, patch: object) -> JSONObject:
-    """RFC 7396."""
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items() if isinstance(patch, dict) else ():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            result[key] = merge(result.get(key), value)
-        else:
-            result[key] = value
-    return result
+class _BeforeTheLoop:
+    """A loop's clock that can be asked before there is a loop, whose time begins at zero."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        try:
+            return self._clock.now()
+        except RuntimeError:
+            return EPOCH
+
+    def monotonic(self) -> float:
+        return (self.now() - EPOCH).total_seconds()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
 
 
 def _meta(obj: JSONObject) -> JSONObject:
-    meta = obj.setdefault("metadata", {})
-    return cast("JSONObject", meta)
-
-
-def _content(obj: JSONObject) -> JSONObject:
-    return merge(obj, {"metadata": {"resourceVersion": None}})
-
-
-def _check_preconditions(actual: JSONObject, wanted: JSONObject) -> None:
-    for name in ("uid", "resourceVersion"):
-        if wanted.get(name) and wanted[name] != actual.get(name):
-            raise Conflict(409, "Conflict", f"{name}: {wanted[name]} is not {actual.get(name)}")
+    return cast("JSONObject", obj["metadata"])
 
 
 def _decode(resource: Resource[T], obj: JSONObject) -> T:
@@ -221,7 +208,7 @@ class Cluster:
     def __init__(self, *, target: bool = True, namespace: str = NAMESPACE) -> None:
         self.namespace = namespace
         self.clock = LoopClock(EPOCH)
-        self.api = FakeApi(self.clock)
+        self.api = Api(self.clock)
         client = self.api
         self.factory = InformerFactory(client, clock=self.clock, namespace=namespace)
         self.target = InformerFactory(client, clock=self.clock) if target else None
@@ -246,14 +233,10 @@ class Cluster:
 
     def get(self, resource: Resource[T], name: str) -> T:
         """Read from the server."""
-        key = f"{self.namespace}/{name}" if resource.namespaced else name
-        return _decode(resource, self.api.objects[resource.plural, key])
+        return _decode(resource, self.api.stored(resource, name, self._namespace(resource)))
 
     def all(self, resource: Resource[T]) -> list[T]:
-        found = (
-            v for (plural, _), v in sorted(self.api.objects.items()) if plural == resource.plural
-        )
-        return [_decode(resource, obj) for obj in found]
+        return [_decode(resource, obj) for obj in self.api.all(resource)]
 
     async def create(self, resource: Resource[T], body: JSONObject) -> T:
         """Somebody creates an object."""
@@ -280,18 +263,23 @@ class Cluster:
         """Let the stores learn of something that no answer told."""
         self._factory_of(resource).store(resource).observe(cast("T", obj))
 
-    def show(
-        self,
-        objects: Mapping[tuple[str, str], JSONObject],
-        resources: Iterable[Resource[KubeObject]],
-        *,
-        version: int,
-    ) -> None:
-        """Begin with ``objects``; versions of what is written from now on follow ``version``."""
-        self.api.begin(objects, version)
-        for resource in resources:
-            for obj in self.all(resource):
-                self._factory_of(resource).store(resource).observe(obj)
+    def catch_up(self, resource: Resource[T]) -> None:
+        """Let the store learn of all that no answer told, deletions included."""
+        store = self._factory_of(resource).store(resource)
+        current = self.all(resource)
+        for each in current:
+            store.observe(each)
+        uids = {each.metadata.uid for each in current}
+        for known in store.list():
+            if known.metadata.uid not in uids:
+                store.observe_deleted(known)
+
+    def show(self, resource: Resource[T], objects: Iterable[JSONObject]) -> None:
+        """Begin with ``objects``, on the server and in the store."""
+        for obj in objects:
+            self.api.put(resource, obj)
+        for each in self.all(resource):
+            self._factory_of(resource).store(resource).observe(each)
 
     def _factory_of(self, resource: Resource[T]) -> InformerFactory:
         return self.factory if resource.namespaced or self.target is None else self.target

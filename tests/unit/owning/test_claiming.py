@@ -23,7 +23,8 @@ from mcm.clock import LoopClock
 from mcm.controllers.owning import Claimer, controller_reference
 from mcm.controllers.owning.claims import Claims, adoption, claims_of, release, same_bonds
 from mcm.informers import InformerFactory
-from tests.unit.machineset.cluster import EPOCH, FakeApi, Write, play
+from mcm.sandbox.apiserver.store import Change
+from tests.unit.machineset.cluster import EPOCH, Api, play
 from tests.unit.owning.widgets import OWNERSHIP, WIDGET_SETS, WIDGETS, Widget, WidgetSet
 
 R = TypeVar("R")
@@ -124,7 +125,7 @@ def test_what_decides_on_a_bond(other: ObjectMeta, same: bool) -> None:
 Delays = Iterator[float]
 
 
-class SlowApi(FakeApi):
+class SlowApi(Api):
     """Each request takes as long as it is told, there and back, and each write is checked."""
 
     def __init__(self, clock: LoopClock, delays: Delays) -> None:
@@ -132,6 +133,7 @@ class SlowApi(FakeApi):
         self.adopted: list[str] = []
         self.snatched: list[str] = []
         self._delays = delays
+        self.server.store.subscribe(self._look, f"widgets.{WIDGETS.group}")
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
         await self._clock.sleep(next(self._delays))
@@ -139,14 +141,15 @@ class SlowApi(FakeApi):
         await self._clock.sleep(next(self._delays))
         return answer
 
-    def _end(self, write: Write, key: tuple[str, str], obj: JSONObject) -> JSONObject:
-        before, after = controller_in(self.objects.get(key, {})), controller_in(obj)
-        if write.resource == "widgets" and write.verb == "patch" and before != after:
+    def _look(self, change: Change) -> None:
+        if change.previous is None:
+            return
+        before, after = controller_in(change.previous.body), controller_in(change.stored.body)
+        if before != after:
             if before and after:
-                self.snatched.append(f"{write.name} from {before} by {after}")
+                self.snatched.append(f"{change.stored.name} from {before} by {after}")
             if after:
                 self.adopted.append(after)
-        return super()._end(write, key, obj)
 
 
 def controller_in(obj: JSONObject) -> str:
@@ -168,12 +171,10 @@ class Claimant:
 
     def look(self) -> None:
         """Let the mirror catch up with the server."""
-        for (plural, _), obj in self._api.objects.items():
-            body = orjson.dumps(obj)
-            if plural == "widgets":
-                self.widgets.observe(decode_object(WIDGETS, body))
-            else:
-                self.sets.observe(decode_object(WIDGET_SETS, body))
+        for obj in self._api.all(WIDGETS):
+            self.widgets.observe(decode_object(WIDGETS, orjson.dumps(obj)))
+        for obj in self._api.all(WIDGET_SETS):
+            self.sets.observe(decode_object(WIDGET_SETS, orjson.dumps(obj)))
 
     @property
     def owner(self) -> WidgetSet:

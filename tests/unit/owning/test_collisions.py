@@ -61,7 +61,7 @@ async def ask(cluster: Cluster) -> tuple[Widget, bool]:
 
 
 def on_the_server(cluster: Cluster, widget: Widget) -> None:
-    cluster.api.objects["widgets", "ns/w"] = {"metadata": {"name": "w", "uid": "w-uid"}}
+    cluster.api.put(WIDGETS, {"metadata": {"name": "w", "namespace": "ns", "uid": "w-uid"}})
     cluster.behind(widget, WIDGETS)
 
 
@@ -96,7 +96,7 @@ def test_a_name_that_is_not_ours_to_use_is_taken_and_it_says_by_whom(
 
 def test_what_the_store_does_not_show_yet_is_no_reason_to_choose_another_name() -> None:
     cluster = Cluster()
-    cluster.api.objects["widgets", "ns/w"] = {"metadata": {"name": "w", "uid": "w-uid"}}
+    cluster.api.put(WIDGETS, {"metadata": {"name": "w", "namespace": "ns", "uid": "w-uid"}})
     with pytest.raises(AlreadyExists) as caught:
         play(lambda: ask(cluster))
     assert not isinstance(caught.value, NameTaken)

@@ -15,7 +15,7 @@ from mcm.api.meta import JSONObject
 from mcm.client.requests import Call
 from mcm.client.transport import Response
 from mcm.controllers import deployment, machineset
-from tests.unit.machineset.cluster import Cluster, FakeApi, Running, play
+from tests.unit.machineset.cluster import Api, Cluster, Running, play
 from tests.unit.machineset.objects import LABELS, SPEC
 
 ROLES = Path(__file__).parents[3] / "charts" / "mcm" / "files" / "rbac"
@@ -35,16 +35,16 @@ def allowed() -> set[tuple[str, str]]:
 def verbs_of(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     """Note what anybody but the test itself asks of the server from now on."""
     asked: set[tuple[str, str]] = set()
-    perform = FakeApi.perform
+    perform = Api.perform
 
-    async def noting(self: FakeApi, call: Call, read: Callable[[Response], R]) -> R:
+    async def noting(self: Api, call: Call, read: Callable[[Response], R]) -> R:
         task = asyncio.current_task()
         if call.resource is not None and task is not None and task.get_name() != "test":
             thing = "/".join(filter(None, (call.resource.plural, call.subresource)))
             asked.add((call.verb.lower(), thing))
         return await perform(self, call, read)
 
-    monkeypatch.setattr(FakeApi, "perform", noting)
+    monkeypatch.setattr(Api, "perform", noting)
     return asked
 
 

@@ -120,15 +120,13 @@ def test_an_owner_the_server_does_not_know_any_more_adopts_nothing(gone: str) ->
         finalized: JSONObject = {"metadata": {"finalizers": [FINALIZER]}}
         await cluster.patch(WIDGET_SETS, "set", finalized)
         # The server has moved on, and no watch has told the store.
-        key = ("widgetsets", f"{cluster.namespace}/set")
-        metadata = cluster.api.objects[key]["metadata"]
-        assert isinstance(metadata, dict)
         if gone == "replaced":
-            metadata["uid"] = "another"
+            cluster.api.alter(WIDGET_SETS, "set", cluster.namespace, uid="another")
         elif gone == "leaving":
-            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            since = "2026-01-01T00:00:00Z"
+            cluster.api.alter(WIDGET_SETS, "set", cluster.namespace, deletionTimestamp=since)
         else:
-            del cluster.api.objects[key]
+            cluster.api.remove(WIDGET_SETS, "set", cluster.namespace)
         async with controllers:
             cluster.writes.clear()
             await controllers.settle(60)
@@ -220,9 +218,7 @@ def test_an_orphan_whose_newest_state_cannot_be_read_is_left_alone() -> None:
         cluster = Cluster()
         controllers = running(cluster)  # the stores are there now
         await cluster.create(WIDGETS, widget("stray"))
-        newest = cluster.api.objects["widgets", "ns/stray"]["metadata"]
-        assert isinstance(newest, dict)
-        newest["resourceVersion"] = "500"
+        cluster.api.alter(WIDGETS, "stray", "ns")
         cluster.factory.store(WIDGETS).mark_unreadable("ns/stray", "color: not a string")
         async with controllers:
             await cluster.create(WIDGET_SETS, widget_set(1))
@@ -326,8 +322,8 @@ def test_a_name_that_became_anothers_while_it_was_asked_for_is_given_up() -> Non
         def race(write: Write) -> KubeError | None:
             if (write.verb, write.resource) == ("create", "widgets") and not taken:
                 taken.append(write.name)
-                meta = {"name": write.name, "namespace": "ns", "uid": "x", "resourceVersion": "900"}
-                cluster.api.objects["widgets", f"ns/{write.name}"] = {"metadata": meta}
+                meta: JSONObject = {"name": write.name, "namespace": "ns", "uid": "x"}
+                cluster.api.put(WIDGETS, {"metadata": meta})
                 cluster.behind(cluster.get(WIDGETS, write.name), WIDGETS)
             return None
 
