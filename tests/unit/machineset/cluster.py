@@ -29,6 +29,7 @@ from mcm.controllers.provider import Provider
 from mcm.controllers.runtime import Controller
 from mcm.controllers.settings import ControllerSettings
 from mcm.informers import InformerFactory
+from mcm.sandbox.apiserver.patches import apply_merge_patch
 from mcm.sandbox.apiserver.registry import ResourceInfo
 from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
 from mcm.sandbox.apiserver.store import Stored
@@ -116,10 +117,13 @@ class Api(ObjectClient):
         body = {"apiVersion": info.api_version, "kind": info.kind, **obj, "metadata": dict(meta)}
         self.server.store.create(info.storage, namespace, str(meta["name"]), body)
 
-    def alter(self, resource: Resource[T], name: str, namespace: str = "", **meta: object) -> None:
-        """Change an object's metadata past all rules."""
+    def alter(
+        self, resource: Resource[T], name: str, change: JSONObject, namespace: str = ""
+    ) -> None:
+        """Merge ``change`` into an object past all rules."""
         stored = self._stored(resource, name, namespace)
-        body = {**stored.body, "metadata": {**stored.metadata, **meta}}
+        body = apply_merge_patch(stored.body, change)
+        body = {**body, "metadata": dict(_meta(body))}
         self.server.store.replace(self._serve(resource).storage, stored, body)
 
     def remove(self, resource: Resource[T], name: str, namespace: str = "") -> None:

@@ -382,7 +382,8 @@ def test_nothing_is_adopted_by_a_set_that_was_deleted_meanwhile() -> None:
         metadata["finalizers"] = [MACHINE_FINALIZER]
         await cluster.create(MACHINE_SETS, finalized)
         # Another set by now, of which no watch has told the store.
-        cluster.api.alter(MACHINE_SETS, "set", cluster.namespace, uid="another")
+        other: JSONObject = {"metadata": {"uid": "another"}}
+        cluster.api.alter(MACHINE_SETS, "set", other, cluster.namespace)
         async with controllers:
             await controllers.settle()
             assert cluster.get(MACHINES, "stray").metadata.owner_references == ()

@@ -121,10 +121,11 @@ def test_an_owner_the_server_does_not_know_any_more_adopts_nothing(gone: str) ->
         await cluster.patch(WIDGET_SETS, "set", finalized)
         # The server has moved on, and no watch has told the store.
         if gone == "replaced":
-            cluster.api.alter(WIDGET_SETS, "set", cluster.namespace, uid="another")
+            other: JSONObject = {"metadata": {"uid": "another"}}
+            cluster.api.alter(WIDGET_SETS, "set", other, cluster.namespace)
         elif gone == "leaving":
-            since = "2026-01-01T00:00:00Z"
-            cluster.api.alter(WIDGET_SETS, "set", cluster.namespace, deletionTimestamp=since)
+            leaving: JSONObject = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            cluster.api.alter(WIDGET_SETS, "set", leaving, cluster.namespace)
         else:
             cluster.api.remove(WIDGET_SETS, "set", cluster.namespace)
         async with controllers:
@@ -218,7 +219,7 @@ def test_an_orphan_whose_newest_state_cannot_be_read_is_left_alone() -> None:
         cluster = Cluster()
         controllers = running(cluster)  # the stores are there now
         await cluster.create(WIDGETS, widget("stray"))
-        cluster.api.alter(WIDGETS, "stray", "ns")
+        cluster.api.alter(WIDGETS, "stray", {"color": "none"}, "ns")
         cluster.factory.store(WIDGETS).mark_unreadable("ns/stray", "color: not a string")
         async with controllers:
             await cluster.create(WIDGET_SETS, widget_set(1))
@@ -226,8 +227,7 @@ def test_an_orphan_whose_newest_state_cannot_be_read_is_left_alone() -> None:
             assert owner_of(cluster, "stray") == ""
             assert the_set(cluster).status.replicas == 1
             assert [w.name for w in cluster.writes if w.name == "stray"] == ["stray"]  # our own
-            newest["resourceVersion"] = "600"
-            cluster.api.objects["widgets", "ns/stray"]["color"] = "red"
+            cluster.api.alter(WIDGETS, "stray", {"color": "red"}, "ns")
             cluster.behind(cluster.get(WIDGETS, "stray"), WIDGETS)  # somebody mended it
             await controllers.settle(60)
             assert owner_of(cluster, "stray") == "set"
