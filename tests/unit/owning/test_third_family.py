@@ -227,7 +227,9 @@ def test_an_orphan_whose_newest_state_cannot_be_read_is_left_alone() -> None:
             assert owner_of(cluster, "stray") == ""
             assert the_set(cluster).status.replicas == 1
             assert [w.name for w in cluster.writes if w.name == "stray"] == ["stray"]  # our own
-            cluster.api.alter(WIDGETS, "stray", {"color": "red"}, "ns")
+            # It stays to be looked at, though it is one too many.
+            mended: JSONObject = {"color": "red", "metadata": {"finalizers": ["example.com/look"]}}
+            cluster.api.alter(WIDGETS, "stray", mended, "ns")
             cluster.behind(cluster.get(WIDGETS, "stray"), WIDGETS)  # somebody mended it
             await controllers.settle(60)
             assert owner_of(cluster, "stray") == "set"
