@@ -91,15 +91,14 @@ class World:
 
     def status(self) -> tuple[int, int]:
         """Return the replicas and the generation that the owner's status tells of."""
-        stored = self.cluster.api.objects[self.family.owners.plural, "ns/set"]["status"]
+        stored = self.cluster.api.stored(self.family.owners, "set", "ns")["status"]
         assert isinstance(stored, dict)
         return stored.get("replicas", 0), stored["observedGeneration"]
 
     def catch_up(self) -> None:
         """The watch brings what no answer told."""
         for resource in (self.family.children, self.family.owners):
-            for each in self.cluster.all(resource):
-                self.cluster.behind(each, resource)
+            self.cluster.catch_up(resource)
 
     async def vanish(self) -> None:
         """Whoever held back what is being deleted lets it go."""
