@@ -199,7 +199,6 @@ class LeaderElector:
             lost, _ = group_error.split(LeadershipLost)
             if lost is None:
                 raise
-            log.error("lease %s/%s lost", self._namespace, self.name)
             loss = lost.exceptions[0]
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from loss  # we were told to end, too: that stands
@@ -221,6 +220,7 @@ class LeaderElector:
             raise
         except Exception as error:  # whatever it is, nobody renews any more
             raise LeadershipLost(f"renewing lease {self.name} failed: {error!r}") from error
+        log.error("lease %s/%s lost", self._namespace, self.name)
         raise self._loss()
 
     async def _give_way(self) -> NoReturn:

@@ -41,11 +41,12 @@ class AllLeases:
         """Contend for one of the leases, call ``won``, and renew it until it is lost.
 
         To be called for all of them at once. As long as not all were held, a lease that stands in
-        another's way is given up again. Raises LeadershipLost. Does not release (:meth:`release`).
+        another's way is given up again; once they were, the loss of one is for good. Raises
+        LeadershipLost. Does not release (:meth:`release`).
         """
         rank = self.names.index(name)
         await self._electors[rank].hold(
-            partial(self._won, won),
+            won,
             obstructed=partial(self._obstructed, rank),
             changed=partial(self._changed, rank),
         )
@@ -54,11 +55,9 @@ class AllLeases:
         """Give one lease up if the record names us; a server that refuses is only logged."""
         await self._electors[self.names.index(name)].release()
 
-    def _won(self, won: Callable[[], None]) -> None:
-        self._complete = all(elector.is_leading for elector in self._electors)
-        won()
-
     def _obstructed(self, rank: int) -> float:
+        """Return for how many seconds the other leases forbid this one."""
+        self._complete = self._complete or all(elector.is_leading for elector in self._electors)
         if self._complete:
             return 0.0  # work goes on under them: none is given up before that has ended
         views = [LeaseView(e.is_leading, e.free_in) for e in self._electors]
