@@ -114,8 +114,10 @@ class Process:
                 self._step()
                 await REAL.sleep(self.contest.chance.uniform(0, 0.5))
         finally:
-            await REAL.sleep(self.contest.chance.choice([0, 0, 0.1, 5]))
-            self.working = False
+            try:
+                await REAL.sleep(self.contest.chance.choice([0, 0, 0.1, 5]))
+            finally:  # a second cancellation ends it all the same
+                self.working = False
 
     def _step(self) -> None:
         """L3: past the fence, nobody else may be past it."""
