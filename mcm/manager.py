@@ -87,7 +87,7 @@ class Manager:
             # What we count and create must not be read from a cache that lags behind our own past.
             options=ReflectorOptions(first_version=NEWEST),
             randomness=randomness,
-            writing=WriteGuard(self._control, clock=clock),
+            guarded=partial(WriteGuard, clock=clock),
             author=author,
         )
         self._target_informers = (
@@ -97,7 +97,7 @@ class Manager:
                 registry=registry,
                 name="target",
                 randomness=randomness,
-                writing=WriteGuard(self._target, clock=clock),
+                guarded=partial(WriteGuard, clock=clock),
                 author=author,
             )
             if self._target

@@ -73,8 +73,30 @@ class Client(ObjectClient):
         self._throttle = Throttle(clock=clock, max_in_flight=max_in_flight, qps=qps, burst=burst)
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
-        """Send ``call``, again where nothing can happen twice, and read its answer."""
-        return read(await self._send(call))
+        """Send ``call`` until it succeeds, may not be repeated, or its time is used up."""
+        deadline = self._clock.monotonic() + self._budget
+        attempt = 0
+        while True:
+            left = deadline - self._clock.monotonic()
+            timeout = self._timeout if attempt == 0 else min(self._timeout, left)
+            try:
+                response = await self._attempt(call, timeout=timeout)
+                break
+            except KubeError as error:
+                delay = wait_before_retry(
+                    self._retry,
+                    attempt=attempt,
+                    error=error,
+                    safety=call.safety,
+                    left=deadline - self._clock.monotonic(),
+                    chance=self._random.random(),
+                )
+                if delay is None:
+                    raise
+                self._note_retry(call, error, delay)
+            await self._clock.sleep(delay)
+            attempt += 1
+        return read(response)
 
     @asynccontextmanager
     async def follow(
@@ -96,30 +118,6 @@ class Client(ObjectClient):
         """Close the transport; idempotent."""
         await self._transport.aclose()
 
-    async def _send(self, call: Call) -> Response:
-        """Send until it succeeds, may not be repeated, or the call's time is used up."""
-        deadline = self._clock.monotonic() + self._budget
-        attempt = 0
-        while True:
-            left = deadline - self._clock.monotonic()
-            timeout = self._timeout if attempt == 0 else min(self._timeout, left)
-            try:
-                return await self._attempt(call, timeout=timeout)
-            except KubeError as error:
-                delay = wait_before_retry(
-                    self._retry,
-                    attempt=attempt,
-                    error=error,
-                    safety=call.safety,
-                    left=deadline - self._clock.monotonic(),
-                    chance=self._random.random(),
-                )
-                if delay is None:
-                    raise
-                self._note_retry(call, error, delay)
-            await self._clock.sleep(delay)
-            attempt += 1
-
     async def _attempt(self, call: Call, *, timeout: float) -> Response:
         queued_at = self._clock.monotonic()
         async with self._throttle.turn():
@@ -134,7 +132,11 @@ class Client(ObjectClient):
             request = call.request(
                 user_agent=self._user_agent, lane=self._lane, timeout=timeout, permit=fence
             )
-            response = await self._exchange(call, request, started_at)
+            response: Response | None = None
+            try:
+                response = await self._transport.request(request)
+            finally:
+                self._note_answer(call, request, response, started_at)
         error = answers.failure(
             response.status, response.headers, response.body, refusal=response.refusal
         )
@@ -142,17 +144,15 @@ class Client(ObjectClient):
             raise error
         return response
 
-    async def _exchange(self, call: Call, request: Request, started_at: float) -> Response:
-        code = "<error>"
-        try:
-            response = await self._transport.request(request)
-            code = str(response.status)
-        finally:
-            if self._metrics is not None:
-                self._metrics.answered(code, method=request.method, resource=call.about)
-                took = self._clock.monotonic() - started_at
-                self._metrics.took(took, verb=call.verb, resource=call.about)
-        return response
+    def _note_answer(
+        self, call: Call, request: Request, response: Response | None, started_at: float
+    ) -> None:
+        """Count an answer; None: there was none."""
+        if self._metrics is not None:
+            code = str(response.status) if response is not None else "<error>"
+            self._metrics.answered(code, method=request.method, resource=call.about)
+            took = self._clock.monotonic() - started_at
+            self._metrics.took(took, verb=call.verb, resource=call.about)
 
     @asynccontextmanager
     async def _counted_stream(

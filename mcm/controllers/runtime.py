@@ -234,7 +234,14 @@ class Controller:
     async def _process(self, key: str) -> None:
         with self._measured(key), reconciling(author_of(self.name, key)) as reconcile:
             try:
-                result = self._succeeded(key, await self._outcome(key))
+                result = self._succeeded(key, _checked(await self._reconcile(key)))
+            except asyncio.CancelledError as error:
+                worker = asyncio.current_task()
+                if worker is not None and worker.cancelling():
+                    raise  # somebody wants this worker to end
+                stray = StrayCancellation("cancelled from within, nobody asked the worker to end")
+                stray.__cause__ = error
+                result = self._failed(key, stray)
             except Exception as error:  # every kind is logged, counted and retried
                 result = self._failed(key, error)
         if reconcile.held_for is not None:
@@ -245,23 +252,6 @@ class Controller:
             self._tell_repeated(key, note)
         if self._metrics is not None:
             self._metrics.reconciles.labels(self.name, result.value).inc()
-
-    async def _outcome(self, key: str) -> Outcome:
-        """Reconcile ``key``; raises what that raises, and what is wrong with its answer."""
-        try:
-            outcome: object = await self._reconcile(key)
-        except asyncio.CancelledError as error:
-            worker = asyncio.current_task()
-            if worker is not None and worker.cancelling():
-                raise  # somebody wants this worker to end
-            raise StrayCancellation("cancelled from within, nobody asked the worker to end") from (
-                error
-            )
-        if not isinstance(outcome, Outcome):
-            raise TypeError(f"the reconcile returned {type(outcome).__name__}, not an Outcome")
-        if outcome.after is not None and not math.isfinite(outcome.after):
-            raise ValueError(f"the reconcile wants to look again in {outcome.after} seconds")
-        return outcome
 
     def _succeeded(self, key: str, outcome: Outcome) -> Result:
         self._reported.pop(key, None)
@@ -342,6 +332,15 @@ class Controller:
         log.warning("%s %s: reconcile still runs after %.0f s", self.name, key, running)
         if self._metrics is not None and running < 2 * self._slow_after:
             self._metrics.slow.labels(self.name).inc()
+
+
+def _checked(outcome: object) -> Outcome:
+    """Return what a reconcile returned; raises what is wrong with it."""
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"the reconcile returned {type(outcome).__name__}, not an Outcome")
+    if outcome.after is not None and not math.isfinite(outcome.after):
+        raise ValueError(f"the reconcile wants to look again in {outcome.after} seconds")
+    return outcome
 
 
 @final

@@ -1,6 +1,6 @@
 """Holds back, for the key whose reconcile asks, what :mod:`.repeated_writes` finds to be repeated.
 
-It stands between the informers' writer and the client, where every write of a controller passes.
+It stands before the informers' writer, where every write of a controller passes.
 
 Who asks is known by a context variable that only the worker runtime sets, around each reconcile:
 the tasks a reconcile starts inherit it, and no controller has to hand its key to every write. What
@@ -83,26 +83,26 @@ def author_of(controller: str, key: str) -> str:
 
 @final
 class WriteGuard(ObjectWriter):
-    """The verbs of ``client``, one of which may be refused: a patch that gets nowhere."""
+    """The verbs of ``writer``, one of which may be refused: a patch that gets nowhere."""
 
-    def __init__(self, client: ObjectWriter, *, clock: Clock) -> None:
-        self._client = client
+    def __init__(self, writer: ObjectWriter, *, clock: Clock) -> None:
+        self._writer = writer
         self._clock = clock
         self._writes = RepeatedWrites()
-        self.field_manager = client.field_manager
+        self.field_manager = writer.field_manager
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
         """Have ``call`` carried out; raises NotConverging if it is a patch that must wait."""
         reconcile = _under_way.get()
         if reconcile is None or call.verb != "PATCH":
-            return await self._client.perform(call, read)
+            return await self._writer.perform(call, read)
         target = Target(reconcile.writer, call.about, call.namespace, call.name, call.subresource)
         patch: Patch = msgspec.json.decode(call.body)
         found = self._writes.held(target, patch, self._clock.monotonic())
         if found is not None:
             reconcile.held_for = min(found.wait, reconcile.held_for or found.wait)
             raise NotConverging(self._note(call, found), retry_after=found.wait)
-        answer = await self._client.perform(call, read)
+        answer = await self._writer.perform(call, read)
         found = self._writes.wrote(target, _uid(call, answer), patch, self._clock.monotonic())
         if found is not None:
             reconcile.repeated.append(self._note(call, found))

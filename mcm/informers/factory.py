@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random as random_module
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast, final
 
 from prometheus_client import CollectorRegistry
@@ -25,8 +25,8 @@ class InformerFactory:
     """``namespace`` is where namespaced resources are mirrored unless told otherwise; empty: all.
 
     ``name`` labels the metrics, so that several clusters can share a ``registry``. The writer
-    writes through ``writing``, or else the client, and asks ``author`` who writes. The client is
-    not closed here.
+    asks ``author`` who writes, and is handed out as ``guarded`` returns it. The client is not
+    closed here.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class InformerFactory:
         name: str = "",
         options: ReflectorOptions | None = None,
         randomness: random_module.Random | None = None,
-        writing: ObjectWriter | None = None,
+        guarded: Callable[[Writer], ObjectWriter] | None = None,
         author: Author | None = None,
     ) -> None:
         self._client = client
@@ -49,13 +49,14 @@ class InformerFactory:
         self._random = randomness or random_module.Random()
         self._informers: dict[tuple[str, str], Informer[KubeObject]] = {}
         self._running = False
-        self._writer = Writer(writing or client, self.stores_holding, author=author)
+        writer = Writer(client, self.stores_holding, author=author)
+        self._writer: ObjectWriter = guarded(writer) if guarded is not None else writer
         self.name = name
         if registry is not None:
             collector_of(registry).add(name, self.informers, clock=clock)
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> ObjectWriter:
         """The client's verbs for this cluster, whose answers go into the stores at once."""
         return self._writer
 

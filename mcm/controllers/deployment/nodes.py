@@ -26,13 +26,13 @@ from mcm.api.names import (
     TAINT_PREFER_NO_SCHEDULE,
 )
 from mcm.client.errors import KubeError
+from mcm.client.verbs import ObjectWriter
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.progress import is_complete
 from mcm.controllers.fanout import patch_each
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.informers.store import Store
-from mcm.informers.writer import Writer
 
 PREFER_NO_SCHEDULE: Final = Taint(
     key=TAINT_PREFER_NO_SCHEDULE, value=LABEL_VALUE_TRUE, effect=EFFECT_PREFER_NO_SCHEDULE
@@ -139,7 +139,7 @@ def _annotation_change(kept: bool | None, machine: Machine, node: Node) -> Mappi
 class NodeMarker:
     """All writes to Nodes that deployments make. ``annotating``: the autoscaler flag."""
 
-    def __init__(self, nodes: Store[Node], writer: Writer, *, annotating: bool) -> None:
+    def __init__(self, nodes: Store[Node], writer: ObjectWriter, *, annotating: bool) -> None:
         self._nodes = nodes
         self._writer = writer
         self._annotating = annotating

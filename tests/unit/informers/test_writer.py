@@ -16,8 +16,9 @@ from mcm.api.meta import ObjectMeta
 from mcm.client.client import Client
 from mcm.client.errors import Conflict, NotFound
 from mcm.client.transport import Request, Response, StreamResponse
+from mcm.client.verbs import ObjectWriter
 from mcm.clock import LoopClock
-from mcm.informers import InformerFactory, Writer
+from mcm.informers import InformerFactory
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.informers.mirror import EPOCH, Replay
 
@@ -59,7 +60,7 @@ class Answering:
 class Bench:
     transport: Answering
     factory: InformerFactory
-    writer: Writer
+    writer: ObjectWriter
     replay: Replay
     author: str = ""
 

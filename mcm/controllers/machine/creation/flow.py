@@ -105,9 +105,16 @@ class Creation:
     async def _record(self, order: CreationOrder, vm: Vm) -> Machine:
         """Write the VM's identity on the machine, and initialise the VM even if that fails."""
         machine = order.machine
+        patch = identity_patch(
+            machine,
+            node_name=vm.node_name,
+            provider_id=vm.provider_id,
+            has_target=self._has_target,
+        )
         trouble: KubeError | None = None
         try:
-            machine = await self._write_identity(machine, vm)
+            if patch is not None:
+                machine = await self._control.patch(machine, patch)
         except KubeError as error:
             trouble = error  # the VM must not stay half made because of it
         if not vm.initialized:
@@ -115,15 +122,6 @@ class Creation:
         if trouble is not None:
             raise trouble
         return machine
-
-    async def _write_identity(self, machine: Machine, vm: Vm) -> Machine:
-        patch = identity_patch(
-            machine,
-            node_name=vm.node_name,
-            provider_id=vm.provider_id,
-            has_target=self._has_target,
-        )
-        return machine if patch is None else await self._control.patch(machine, patch)
 
     def _finished(self, machine: Machine, vm: Vm) -> MachineStatus:
         now, wanted = self._control.now(), machine.status
