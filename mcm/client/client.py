@@ -81,7 +81,6 @@ class Client(ObjectClient):
             timeout = self._timeout if attempt == 0 else min(self._timeout, left)
             try:
                 response = await self._attempt(call, timeout=timeout)
-                break
             except KubeError as error:
                 delay = wait_before_retry(
                     self._retry,
@@ -94,9 +93,10 @@ class Client(ObjectClient):
                 if delay is None:
                     raise
                 self._note_retry(call, error, delay)
+            else:
+                return read(response)
             await self._clock.sleep(delay)
             attempt += 1
-        return read(response)
 
     @asynccontextmanager
     async def follow(
