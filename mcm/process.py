@@ -119,7 +119,6 @@ async def run_manager(
             alive=manager.alive,
             ready=manager.ready,
             configuration=asdict(options),
-            registry=REGISTRY,
             fleet=manager.fleet.exposition,
         )
         await stack.enter_async_context(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import errno
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
 
 import orjson
 from aiohttp import web
-from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.exposition import choose_encoder
+from prometheus_async.aio.web import server_stats
 
 from mcm.client.errors import ConfigurationError
 from mcm.clock import Clock, SystemClock
@@ -31,13 +31,12 @@ def build_app(
     alive: Check,
     ready: Check,
     configuration: Mapping[str, object],
-    registry: CollectorRegistry = REGISTRY,
     fleet: Exposition | None = None,
 ) -> Handler:
     """Return what answers requests; it holds no state but the callables it asks.
 
-    ``/metrics`` shows ``fleet`` and then the ``registry``, which is rendered in one piece and so
-    must hold no series for each object.
+    ``/metrics`` shows ``fleet`` and then the process's registry, which is rendered in one piece and
+    so must hold no series for each object.
     """
     body = orjson.dumps(configuration, default=str, option=orjson.OPT_INDENT_2)
 
@@ -45,7 +44,7 @@ def build_app(
         return web.Response(body=body, content_type="application/json")
 
     pages: Mapping[str, Handler] = {
-        "/metrics": _metrics(registry, fleet),
+        "/metrics": _metrics(fleet),
         "/healthz": _probe(alive, "OK", "Unhealthy"),
         "/readyz": _probe(ready, "OK", "Not ready"),
         "/configz": configz,
@@ -63,12 +62,13 @@ def build_app(
     return answer
 
 
-def _metrics(registry: CollectorRegistry, fleet: Exposition | None) -> Handler:
+def _metrics(fleet: Exposition | None) -> Handler:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        # The registry comes last, as OpenMetrics ends with a mark that the encoder sets.
-        parts = [*(await fleet() if fleet is not None else ()), encode(registry)]
-        response = web.StreamResponse(headers={"Content-Type": content_type})
+        # It reads nothing of the request but a header.
+        rendered: web.Response = await server_stats(cast("web.Request", request))
+        # The registry comes last, as OpenMetrics ends with a mark that is set behind it.
+        parts = [*(await fleet() if fleet is not None else ()), cast("bytes", rendered.body)]
+        response = web.StreamResponse(headers={"Content-Type": rendered.headers["Content-Type"]})
         response.content_length = sum(map(len, parts))
         await response.prepare(request)
         if request.method != "HEAD":

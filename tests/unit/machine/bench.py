@@ -221,13 +221,13 @@ class Bench:
         client = Client(
             self.transport, clock=self.clock, user_agent="mcm", fence=lambda: self.fence.check()
         )
-        guard = WriteGuard(client, clock=self.clock)
+        guarded = partial(WriteGuard, clock=self.clock)
         informers = InformerFactory(
-            client, clock=self.clock, namespace=NAMESPACE, writing=guard, author=author
+            client, clock=self.clock, namespace=NAMESPACE, guarded=guarded, author=author
         )
         self.machines = informers.store(MACHINES)
         target = (
-            InformerFactory(client, clock=self.clock, writing=guard, author=author)
+            InformerFactory(client, clock=self.clock, guarded=guarded, author=author)
             if self.has_target
             else None
         )

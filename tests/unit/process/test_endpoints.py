@@ -57,14 +57,17 @@ async def test_a_port_in_use_is_named_with_its_flag() -> None:
                 raise AssertionError("it cannot have been had")
 
 
-async def test_the_fleet_is_shown_before_the_registry_and_only_read() -> None:
+async def test_the_fleet_is_shown_before_the_registry_and_only_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     registry = CollectorRegistry()
+    monkeypatch.setattr("prometheus_async.aio.web.REGISTRY", registry)
     Gauge("mcm_one", "One.", registry=registry).set(1)
 
     async def fleet() -> Sequence[bytes]:
         return [b"# HELP a b\n# TYPE a gauge\n", b"a 1.0\n"]
 
-    app = server.build_app(alive=dict, ready=dict, configuration={}, registry=registry, fleet=fleet)
+    app = server.build_app(alive=dict, ready=dict, configuration={}, fleet=fleet)
     port = free_port()
     own = "# HELP mcm_one One.\n# TYPE mcm_one gauge\nmcm_one 1.0\n"
     async with (
