@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from mcm.api.core import NODES
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.deployment.fleet import OWNERSHIP
 from mcm.controllers.deployment.nodes import NodeMarker
-from mcm.controllers.deployment.ownership import OWNERSHIP
 from mcm.controllers.deployment.reconciler import DeploymentReconciler
 from mcm.controllers.owning import index_by_owner, wake_owners
 from mcm.controllers.runtime import Controller

@@ -13,13 +13,20 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias, final
 
 from mcm.api.defaulting import defaulted_strategy
-from mcm.api.machine import Machine, MachineDeployment, MachineSet
+from mcm.api.machine import (
+    MACHINE_DEPLOYMENTS,
+    MACHINE_SETS,
+    Machine,
+    MachineDeployment,
+    MachineSet,
+)
 from mcm.api.names import (
     ANNOTATION_DESIRED_REPLICAS,
     ANNOTATION_MAX_REPLICAS,
     STRATEGY_ROLLING_UPDATE,
 )
 from mcm.controllers.deployment.templates import identity_of
+from mcm.controllers.owning import Ownership
 from mcm.controllers.replicas.deletion_order import (
     DEFAULT_PRIORITY,
     chosen_by_autoscaler,
@@ -28,6 +35,15 @@ from mcm.controllers.replicas.deletion_order import (
     priority_of,
 )
 from mcm.controllers.replicas.membership import is_available, is_failed, is_terminating
+
+OWNERSHIP: Final = Ownership(
+    owner=MACHINE_DEPLOYMENTS,
+    child=MACHINE_SETS,
+    selector=lambda deployment: deployment.spec.selector,
+    noun="machine set",
+)
+"""Machines need no way of their own to a deployment: whatever counts of them shows in the status of
+their set."""
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 

@@ -9,35 +9,23 @@ import msgspec
 
 from mcm.api.machine import (
     MachineDeployment,
-    MachineDeploymentCondition,
     MachineDeploymentStatus,
     MachineSet,
     MachineSummary,
-)
-from mcm.api.names import (
-    CONDITION_AVAILABLE,
-    CONDITION_REPLICA_FAILURE,
-    REASON_MINIMUM_AVAILABLE,
-    REASON_MINIMUM_UNAVAILABLE,
-    STATUS_FALSE,
-    STATUS_TRUE,
 )
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
     REASON_STRATEGY_NOT_SUPPORTED,
     Conditions,
-    with_condition,
-    with_copy,
-    without,
-)
-from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.progress import (
     evaluated,
     refused,
+    with_availability,
     with_new_set,
     with_pause,
+    with_set_failure,
     without_refusal,
 )
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.rollout import Decision
 
 NOT_SUPPORTED = (
@@ -84,7 +72,7 @@ def counted_status(
     preserved = sum(s.status.preserved_failed_replicas for s in sets)
     enough = available >= max(0, bounds.least - preserved)
     old_sets = [s for s in sets if s is not new]
-    conditions = _with_availability(deployment.status.conditions, enough=enough, now=now)
+    conditions = with_availability(deployment.status.conditions, enough=enough, now=now)
     return msgspec.structs.replace(
         deployment.status,
         observed_generation=deployment.metadata.generation,
@@ -95,41 +83,12 @@ def counted_status(
         preserved_failed_replicas=preserved,
         unavailable_replicas=max(0, sum(s.spec.replicas for s in sets) - available),
         failed_machines=_failed_machines(sets),
-        conditions=_with_set_failure(conditions, new, old_sets),
+        conditions=with_set_failure(conditions, new, old_sets),
     )
 
 
 def _failed_machines(sets: Iterable[MachineSet]) -> tuple[MachineSummary, ...] | None:
     return tuple(m for s in sets for m in s.status.failed_machines or ()) or None
-
-
-def _with_availability(conditions: Conditions, *, enough: bool, now: datetime) -> Conditions:
-    if enough:
-        status, reason = STATUS_TRUE, REASON_MINIMUM_AVAILABLE
-        message = "Deployment has minimum availability."
-    else:
-        status, reason = STATUS_FALSE, REASON_MINIMUM_UNAVAILABLE
-        message = "Deployment does not have minimum availability."
-    return with_condition(conditions, CONDITION_AVAILABLE, status, reason, message, now=now)
-
-
-def _with_set_failure(
-    conditions: Conditions, new: MachineSet | None, old_sets: Iterable[MachineSet]
-) -> Conditions:
-    """Show the first set that cannot make or delete machines, the new one before all others."""
-    for candidate in (new, *old_sets):
-        for condition in candidate.status.conditions if candidate else ():
-            if condition.type == CONDITION_REPLICA_FAILURE:
-                copied = MachineDeploymentCondition(
-                    type=condition.type,
-                    status=condition.status,
-                    last_update_time=condition.last_transition_time,
-                    last_transition_time=condition.last_transition_time,
-                    reason=condition.reason,
-                    message=condition.message,
-                )
-                return with_copy(conditions, copied)
-    return without(conditions, CONDITION_REPLICA_FAILURE)
 
 
 def _with(status: MachineDeploymentStatus, conditions: Conditions) -> MachineDeploymentStatus:

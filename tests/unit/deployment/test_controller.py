@@ -4,7 +4,7 @@ import msgspec
 
 from mcm.api.machine import MachineDeployment, MachineDeploymentStatus, MachineSet, MachineSetStatus
 from mcm.api.meta import LabelSelector
-from mcm.controllers.deployment.ownership import OWNERSHIP
+from mcm.controllers.deployment.fleet import OWNERSHIP
 from mcm.controllers.owning.triggers import keys_of_own_change, owners_of_child_change
 from mcm.informers import Change, Store
 from tests.unit.deployment.objects import deployment, owned_set
