@@ -26,8 +26,8 @@ from mcm.client.connection import ConnectionSpec
 from mcm.client.http import HTTPTransport
 from mcm.clock import SystemClock
 from mcm.informers import Change, Informer
-from mcm.informers.frames import Event, FrameDecoder
-from mcm.informers.framing import LineSplitter
+from mcm.informers.lines import LineSplitter
+from mcm.informers.watch_events import Event, FrameDecoder
 
 _FOREVER = 3600
 

@@ -30,7 +30,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
 
 from mcm.clock import Clock
-from mcm.sparse_log import SparseLog
+from mcm.rate_limited_log import RateLimitedLog
 
 logger = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class _Server(web.Server):
         self.limits = limits
         self.clock = clock
         self.refusal = refusal
-        self.log = SparseLog(logger, clock)
+        self.log = RateLimitedLog(logger, clock)
         self._handler = handler
         self._places = limits.places()
         self._open: dict[_Connection, None] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY
 
-from mcm import __version__, server
+from mcm import __version__, endpoints
 from mcm.clock import Clock, SystemClock
 from mcm.connections import connect
 from mcm.driver import discovery
@@ -115,14 +115,14 @@ async def run_manager(
         )
         if observe:
             observe(manager)
-        app = server.build_app(
+        app = endpoints.build_app(
             alive=manager.alive,
             ready=manager.ready,
             configuration=asdict(options),
             fleet=manager.fleet.exposition,
         )
         await stack.enter_async_context(
-            server.serve(app, address=options.address, port=options.port)
+            endpoints.serve(app, address=options.address, port=options.port)
         )
         logger.info(
             "mcm %s: provider %s, namespace %s, metrics on http://%s:%d/metrics",

@@ -15,11 +15,11 @@ from mcm.client.transport import StreamResponse
 from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.informers.change import Changes
-from mcm.informers.frames import Bookmark, Event, EventType, FrameDecoder, Unreadable
-from mcm.informers.framing import LineSplitter
+from mcm.informers.lines import LineSplitter
 from mcm.informers.listwatch import Ending, FetchPage, ListWatch, OpenWatch, ReflectorOptions, Wait
 from mcm.informers.stats import InformerStats
 from mcm.informers.store import Store
+from mcm.informers.watch_events import Bookmark, Event, EventType, FrameDecoder, Unreadable
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from mcm.clock import SystemClock
 from mcm.http_server import Limits, listening, read_body
-from mcm.sparse_log import SparseLog
+from mcm.rate_limited_log import RateLimitedLog
 
 CLOCK = SystemClock()
 USUAL = Limits()
@@ -351,7 +351,7 @@ class Ticking:
 
 def test_the_next_line_says_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
     clock = Ticking()
-    log = SparseLog(logging.getLogger(__name__), clock)
+    log = RateLimitedLog(logging.getLogger(__name__), clock)
     with caplog.at_level(logging.INFO):
         for second in range(125):
             clock.time = float(second)

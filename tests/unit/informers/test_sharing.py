@@ -6,8 +6,8 @@ from mcm.api.core import Secret
 from mcm.api.machine import MACHINES, Machine
 from mcm.api.meta import ObjectMeta
 from mcm.informers import Store
-from mcm.informers.frames import Event, FrameDecoder
 from mcm.informers.sharing import share_repeated
+from mcm.informers.watch_events import Event, FrameDecoder
 
 
 def decoded(name: str, version: int, message: str = "kubelet is ready") -> Machine:

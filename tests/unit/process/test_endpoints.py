@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from mcm import server
+from mcm import endpoints
 from mcm.client.errors import ConfigurationError
 
 
@@ -30,9 +30,9 @@ async def fetch(port: int, path: str) -> tuple[int, str]:
 
 async def test_probes_say_what_is_wrong_by_name() -> None:
     problems: dict[str, str] = {}
-    app = server.build_app(alive=dict, ready=lambda: problems, configuration={"port": 1})
+    app = endpoints.build_app(alive=dict, ready=lambda: problems, configuration={"port": 1})
     port = free_port()
-    async with server.serve(app, address="127.0.0.1", port=port):
+    async with endpoints.serve(app, address="127.0.0.1", port=port):
         assert await fetch(port, "/healthz") == (200, "OK")
         assert await fetch(port, "/readyz") == (200, "OK")
         problems["control/machines"] = "the server has been silent for 200 s"
@@ -47,13 +47,13 @@ async def test_probes_say_what_is_wrong_by_name() -> None:
 
 
 async def test_a_port_in_use_is_named_with_its_flag() -> None:
-    app = server.build_app(alive=dict, ready=dict, configuration={})
+    app = endpoints.build_app(alive=dict, ready=dict, configuration={})
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"--port: 127.0.0.1:{port} is in use"):
-            async with server.serve(app, address="127.0.0.1", port=port):
+            async with endpoints.serve(app, address="127.0.0.1", port=port):
                 raise AssertionError("it cannot have been had")
 
 
@@ -67,11 +67,11 @@ async def test_the_fleet_is_shown_before_the_registry_and_only_read(
     async def fleet() -> Sequence[bytes]:
         return [b"# HELP a b\n# TYPE a gauge\n", b"a 1.0\n"]
 
-    app = server.build_app(alive=dict, ready=dict, configuration={}, fleet=fleet)
+    app = endpoints.build_app(alive=dict, ready=dict, configuration={}, fleet=fleet)
     port = free_port()
     own = "# HELP mcm_one One.\n# TYPE mcm_one gauge\nmcm_one 1.0\n"
     async with (
-        server.serve(app, address="127.0.0.1", port=port),
+        endpoints.serve(app, address="127.0.0.1", port=port),
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
     ):
         whole = "# HELP a b\n# TYPE a gauge\na 1.0\n" + own

@@ -31,7 +31,7 @@ def mcm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_all_that_a_running_manager_loads_is_there() -> None:
     result = python(
-        "import mcm.process, mcm.manager, mcm.connections, mcm.server\n"
+        "import mcm.process, mcm.manager, mcm.connections, mcm.endpoints\n"
         "import mcm.client.kubeconfig, mcm.client.tls, mcm.client.execplugin\n"
         "import kubernetes_asyncio.config.kube_config\n"
         "from mcm.driver.discovery import load_provider\n"

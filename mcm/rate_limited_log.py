@@ -12,7 +12,7 @@ _PERIOD: Final = 60.0
 
 
 @final
-class SparseLog:
+class RateLimitedLog:
     """Warns by ``logger``. The next line of a kind says how many were left out since the last."""
 
     def __init__(self, logger: logging.Logger, clock: Clock) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcm.api.machine import MACHINES
 from mcm.client.errors import Gone, TooLargeResourceVersion
-from mcm.informers.frames import (
+from mcm.informers.watch_events import (
     Bookmark,
     Event,
     EventType,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcm.informers.framing import LineSplitter, LineTooLong
+from mcm.informers.lines import LineSplitter, LineTooLong
 
 TEXTS = st.text(alphabet=st.sampled_from('ab{}" \r\x85\u2028\u2029é日𝄞'), max_size=20)
 
