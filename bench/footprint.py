@@ -74,7 +74,7 @@ async def mixed(url: str) -> Synced:
 async def relisted(url: str, times: int) -> Relists:
     """Follow a server whose first ``times`` watches end with 410 Gone."""
     # Nobody else is there to be spared by a back-off.
-    async with _mirror(url, ReflectorOptions(backoff_base=0.0)) as factory:
+    async with _mirror(url, ReflectorOptions(backoff_base=0.001)) as factory:
         informer = factory.informer(MACHINES)
         running = asyncio.create_task(factory.run())
         sizes: list[int] = []

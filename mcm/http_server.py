@@ -21,6 +21,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Final, Protocol, final
 
@@ -38,6 +39,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _BACKLOG: Final = 128
 _ACCEPT_RETRY: Final = 1.0
+_NOBODY_THERE: Final = (errno.ECONNABORTED, errno.EAGAIN, errno.EINTR)
 _SHARE: Final = 4
 _FEWEST: Final = 4
 _TLS_SHUTDOWN: Final = 5.0
@@ -167,26 +169,48 @@ async def _accept_on(
 async def _accept(
     sock: socket.socket, server: _Server, tls: ssl.SSLContext | None, group: asyncio.TaskGroup
 ) -> None:
-    loop = asyncio.get_running_loop()
     while True:
         await server.room()
+        await _readable(sock)
         try:
-            peer, _ = await loop.sock_accept(sock)
+            peer, _ = sock.accept()
         except OSError as error:
-            if error.errno != errno.ECONNABORTED:
+            if error.errno not in _NOBODY_THERE:
                 server.log.tell("accepting", f"cannot accept connections: {error}")
                 await server.clock.sleep(_ACCEPT_RETRY)
             continue
-        group.create_task(_connect(peer, server(), server, tls))
+        # From here to the callback nothing can be cancelled; the callback is called even for a
+        # task that was cancelled before it began.
+        peer.setblocking(False)
+        connection = server()
+        task = group.create_task(_connect(peer, connection, server, tls))
+        task.add_done_callback(partial(_close_unless_made, peer, connection, server))
+
+
+async def _readable(sock: socket.socket) -> None:
+    """Return when somebody may wait to be accepted."""
+    loop = asyncio.get_running_loop()
+    somebody = asyncio.Event()
+    loop.add_reader(sock, somebody.set)
+    try:
+        await somebody.wait()
+    finally:
+        loop.remove_reader(sock)
+
+
+def _close_unless_made(
+    peer: socket.socket, connection: _Connection, server: _Server, _: asyncio.Task[None]
+) -> None:
+    if not connection.made:
+        peer.close()
+        server.closed(connection)
 
 
 async def _connect(
     peer: socket.socket, connection: _Connection, server: _Server, tls: ssl.SSLContext | None
 ) -> None:
-    loop = asyncio.get_running_loop()
-    peer.setblocking(False)
     try:
-        await loop.connect_accepted_socket(
+        await asyncio.get_running_loop().connect_accepted_socket(
             lambda: connection,
             peer,
             ssl=tls,
@@ -197,10 +221,6 @@ async def _connect(
         logger.debug("no connection came about: %s", error)
     except Exception as error:  # one peer must not end the service for all
         server.log.tell("failures", "no connection came about", error=error)
-    finally:
-        if not connection.made:
-            peer.close()
-            server.closed(connection)
 
 
 # ---- connections ---------------------------------------------------------------------------------

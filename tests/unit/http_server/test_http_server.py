@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import resource
 import socket
@@ -363,3 +364,29 @@ def test_the_next_line_says_how_many_were_left_out(caplog: pytest.LogCaptureFixt
         "it happened (59 more since the last line about trouble)",
         "so did this",
     ]
+
+
+async def test_a_connection_that_comes_while_the_server_ends_is_closed() -> None:
+    """Whoever is accepted at that moment has no owner yet but must not be forgotten."""
+
+    async def hello(_: web.BaseRequest) -> web.Response:
+        return web.Response(text="hello")
+
+    for turns in range(8):
+        clients = []
+        async with listening(hello, host="127.0.0.1", port=0, clock=CLOCK) as port:
+            for _ in range(5):
+                client = socket.socket()
+                clients.append(client)
+                client.setblocking(False)
+                with suppress(BlockingIOError):
+                    client.connect(("127.0.0.1", port))
+            for _ in range(turns):
+                await CLOCK.sleep(0)
+        for client in clients:
+            client.setblocking(True)
+            client.settimeout(PATIENCE)
+            with suppress(ConnectionError):
+                assert client.recv(1) == b""
+            client.close()
+        gc.collect()  # a socket that nobody closed fails the test by its warning
