@@ -1,3 +1,3 @@
-"""A machine controller manager for Kubernetes. Rooms and their order: docs/architecture.md."""
+"""A machine controller manager for Kubernetes; rooms and their order: docs/architecture.md."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""``mcm``: the command line. Errors of use end in one line and exit code 2, failures in 1."""
+"""``mcm``, the command line: errors of use end in one line and exit code 2, failures in 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of every object we touch, their names, and what follows from them alone. No I/O.
+"""The types of every object we touch, their names, and what follows from them without I/O.
 
 * Types: :mod:`~mcm.api.meta` (what all share), :mod:`~mcm.api.core` (built-in kinds),
   :mod:`~mcm.api.machine` (our kinds). Frozen, with only the fields we use; containers inside are

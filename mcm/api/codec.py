@@ -1,4 +1,4 @@
-"""Bytes to objects and back.
+"""Turns bytes into objects and objects into bytes.
 
 The fast path is one typed msgspec decoder for each type. Where that fails, the body is parsed
 again without types, the nulls that Go clients write for "absent" are dropped, and conversion is

@@ -1,5 +1,4 @@
-"""Merge patches (RFC 7396): what to send so that the server's object becomes the wanted one, and
-what comes of it."""
+"""Which merge patch (RFC 7396) makes an object the wanted one, and what comes of applying one."""
 
 from __future__ import annotations
 

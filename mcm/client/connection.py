@@ -1,7 +1,7 @@
-"""What is needed to reach one API server: plain frozen data, made by :mod:`mcm.client.kubeconfig`
-or :mod:`mcm.client.incluster`, used by :class:`mcm.client.http.HTTPTransport`.
+"""What is needed to reach one API server: plain frozen data.
 
-No field that holds a secret appears in a repr.
+Made by :mod:`mcm.client.kubeconfig` or :mod:`mcm.client.incluster`, used by
+:class:`mcm.client.http.HTTPTransport`. No field that holds a secret appears in a repr.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who we are, fresh at every request.
+"""Which credentials a request bears: who we are, fresh each time.
 
 A provider hands out numbered generations of a credential. When the server rejects one (401), the
 provider is asked for another: at most one renewal runs at a time, whoever comes while it runs

@@ -1,4 +1,4 @@
-"""Does the server know a resource? Asked at start-up, to say "CRDs missing" instead of 404s."""
+"""Asks at start-up whether the server knows a resource, to say "CRDs missing" and not 404."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests over TCP by aiohttp.
+"""Sends requests over TCP, by aiohttp.
 
 Three lanes of connections, so that watches never starve writes, nor writes the lease. TLS context
 and credentials are asked for at each request. When the context changes, new requests get new

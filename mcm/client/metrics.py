@@ -1,4 +1,4 @@
-"""What the client counts. Labels are verbs and resources, never URLs: their number stays bounded.
+"""What the client counts, by verb and resource, never by URL: the number of series is bounded.
 
 Names follow client-go's (``rest_client_…``), so that existing dashboards find them; the ``host``
 label of the original is replaced by ``resource``, as one client speaks to one server.

@@ -1,4 +1,4 @@
-"""What every controller is built from. One object per process and set of clusters."""
+"""What every controller is built from: one object per process and set of clusters."""
 
 from __future__ import annotations
 

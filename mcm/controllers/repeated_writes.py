@@ -1,7 +1,7 @@
-"""Decides when a patch is one that was made again and again and gets nowhere. Pure: told the time.
+"""Decides when a patch is one that was made again and again and gets nowhere.
 
-A patch proves something when it comes a second time, from the same reconciled key to the same
-object: had it stuck, there would have been nothing to patch. Two signs count.
+Pure: told the time. A patch proves something when it comes a second time, from the same reconciled
+key to the same object: had it stuck, there would have been nothing to patch. Two signs count.
 
 - *Reverted*: it sets nothing but what this key set before, and nothing this key wrote in between
   changed those fields, so somebody else did: two machines that claim one Node, two programs that

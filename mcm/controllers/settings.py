@@ -1,6 +1,6 @@
-"""What an operator can set about the controllers' behaviour: one frozen object, defaults as
-documented for the Go implementation's flags. Process matters (ports, kubeconfigs, logging) are not
-here but in :mod:`mcm.options`.
+"""What an operator can set about the controllers' behaviour, with the defaults of the Go flags.
+
+Process matters (ports, kubeconfigs, logging) are not here but in :mod:`mcm.options`.
 """
 
 from __future__ import annotations

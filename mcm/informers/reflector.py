@@ -1,4 +1,4 @@
-"""Doing what :class:`.listwatch.ListWatch` decides: requests, streams, waits. Nothing else."""
+"""Does what :class:`.listwatch.ListWatch` decides, and nothing else: requests, streams, waits."""
 
 from __future__ import annotations
 

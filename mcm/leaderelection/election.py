@@ -1,4 +1,4 @@
-"""The election as a synchronous state machine: what was seen of the lease, and what follows.
+"""When a lease is taken, renewed or given up, by what was seen of it: a synchronous machine.
 
 Two clocks are kept apart. Wall time is only written into the lease, for people to read. Everything
 decided here rests on monotonic times of this process: of another's lease, *when we saw it change*;

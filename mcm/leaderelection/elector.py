@@ -1,4 +1,4 @@
-"""The asyncio driver of :class:`.election.Election`."""
+"""Takes, renews and releases one lease, as :class:`.election.Election` decides."""
 
 from __future__ import annotations
 

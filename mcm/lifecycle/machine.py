@@ -1,4 +1,4 @@
-"""Start, lead, stop: decides which input lets which task begin or end. Synchronous, without I/O.
+"""Start, lead, stop: decides which input lets which task begin or end, without any I/O.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The asyncio driver of :class:`.machine.Lifecycle`: owns every task of the process."""
+"""Owns every task of the process, and does what :class:`.machine.Lifecycle` decides."""
 
 from __future__ import annotations
 

@@ -1,2 +1,4 @@
-"""Drivers shipped with the project. Each is a package that implements :class:`mcm.driver.Driver`
-and is found by its entry point in the group ``mcm.providers``; real clouds sit behind an extra."""
+"""Drivers shipped with the project, each a package that implements :class:`mcm.driver.Driver`.
+
+Each is found by its entry point in the group ``mcm.providers``; real clouds sit behind an extra.
+"""

@@ -1,4 +1,4 @@
-"""How long to wait after the n-th failure in a row: growing, bounded, spread by chance. Pure."""
+"""How long to wait after the n-th failure in a row: growing, bounded, spread by chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The asyncio driver of :class:`.state.QueueState`: waiters, one timer, metrics."""
+"""Hands ready keys to those who wait: the asyncio driver of :class:`.state.QueueState`."""
 
 from __future__ import annotations
 

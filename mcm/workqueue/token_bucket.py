@@ -1,4 +1,4 @@
-"""How many may go at once, and how many a second after that. Pure: told the time, never waits."""
+"""How many may go at once, and how many a second after that, told the time."""
 
 from __future__ import annotations
 

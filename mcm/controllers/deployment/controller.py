@@ -1,4 +1,4 @@
-"""Wiring of the MachineDeployment controller."""
+"""Wires the MachineDeployment controller: its stores, its queue, what wakes it."""
 
 from __future__ import annotations
 

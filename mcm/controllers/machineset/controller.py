@@ -1,4 +1,4 @@
-"""Wiring of the MachineSet controller."""
+"""Wires the MachineSet controller: its stores, its queue, what wakes it."""
 
 from __future__ import annotations
 

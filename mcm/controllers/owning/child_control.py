@@ -1,5 +1,7 @@
-"""Creating an owner's interchangeable children, never one too many, and deleting them; both told
-as events on the owner."""
+"""Creates an owner's interchangeable children, never one too many, and deletes them.
+
+Both are told as events on the owner.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose is the object that has the name of a child that should be created?"""
+"""Whose the object is that has the name of a child that should be created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed write says about the world: did it happen, did it not, or may it have?"""
+"""Whether a write that failed has happened, has not, or may have."""
 
 from __future__ import annotations
 

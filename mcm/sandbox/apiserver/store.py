@@ -1,4 +1,4 @@
-"""A versioned object store: what a database is to an API server. Pure, synchronous, no I/O.
+"""A versioned object store, synchronous and without I/O: what a database is to an API server.
 
 One revision counts the writes of all collections. Each collection keeps its current objects and a
 bounded log of changes, from which watches start and past states are rebuilt. An object is parsed

@@ -1,4 +1,4 @@
-"""Where a VM is deleted."""
+"""Deletes a machine's VM, once the provider has a place for the call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: checked, established at once, and served from the next request on.
+"""Whether a CustomResourceDefinition is accepted, which status it gets, and what it serves.
 
-Deleting a definition gives it a cleanup finalizer: its objects are deleted first (their own
-finalizers count), and it is gone when the last of them is.
+One is established at once. Deleting a definition gives it a cleanup finalizer: its objects are
+deleted first (their own finalizers count), and it is gone when the last of them is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who owns whom: an index over all stored objects, kept up to date by the store's changes. Pure."""
+"""Who owns whom: a pure index of all stored objects, kept up to date by the store's changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7396)."""
+"""What a JSON merge patch (RFC 7396) makes of an object."""
 
 from __future__ import annotations
 

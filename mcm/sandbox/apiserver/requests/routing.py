@@ -1,4 +1,4 @@
-"""From a URL path to what it names. Pure; paths arrive percent-encoded."""
+"""Which resource a URL path names, percent-encoded as it arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reviews of the caller's own rights: computed on creation, never kept. Everything is allowed."""
+"""Reviews of the caller's own rights: all is allowed; answered on creation, never kept."""
 
 from __future__ import annotations
 

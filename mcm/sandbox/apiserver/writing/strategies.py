@@ -1,5 +1,7 @@
-"""What single built-in kinds do to their objects before they are kept: defaults, derived fields,
-immutable ones. Everything not listed here is kept as it was sent."""
+"""What single built-in kinds do to their objects before they are kept.
+
+Defaults, derived fields, immutable ones; everything not listed here is kept as it was sent.
+"""
 
 from __future__ import annotations
 
