@@ -15,7 +15,7 @@ from typing import Any, TypeVar, final
 import click
 
 from mcm.api.durations import format_duration, parse_duration
-from mcm.controllers.settings import ControllerSettings
+from mcm.controllers.settings import NOT_ACTED_ON_YET, ControllerSettings
 from mcm.options import LeaderElection, Options
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -135,18 +135,6 @@ _SETTINGS_HELP = {
     "autoscaler-scaledown-annotation-during-rollout":
         "Keep the autoscaler off nodes during a rollout.",
 }  # fmt: skip
-
-NOT_ACTED_ON_YET = frozenset(
-    {
-        "machine-inplace-update-timeout",
-        "machine-pv-detach-timeout",
-        "machine-pv-reattach-timeout",
-        "machine-safety-overshooting-period",
-        "safety-down",
-        "safety-up",
-    }
-)
-"""Flags of things that are not built: ``docs/gaps.md`` says what is missing for each."""
 
 WITHOUT_EFFECT = (
     "cloud-provider",
