@@ -18,7 +18,7 @@ from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.deadline import is_late, join_deadline
 from mcm.controllers.machine.creation.identity import identity_patch
-from mcm.controllers.machine.creation.order import CreationOrder, order_for
+from mcm.controllers.machine.creation.inputs import CreationInputs, inputs_for
 from mcm.controllers.machine.creation.provider_answers import CreationFailure
 from mcm.controllers.machine.creation.vm import CreationIncomplete, Vm, VMCreation
 from mcm.controllers.machine.flow import needs_creation
@@ -49,21 +49,21 @@ class Creation:
 
     async def create(self, machine: Machine) -> Outcome:
         """Bring ``machine`` as far as possible towards Pending, or Available without target."""
-        order = order_for(self._control, machine)
-        if isinstance(order, str):
-            return await self._blocked(machine, order)
-        if MACHINE_FINALIZER not in order.class_.metadata.finalizers:
+        inputs = inputs_for(self._control, machine)
+        if isinstance(inputs, str):
+            return await self._blocked(machine, inputs)
+        if MACHINE_FINALIZER not in inputs.class_.metadata.finalizers:
             # Its controller is about to protect it; its update is the event that brings us back.
             return Outcome(reason="waiting until the class is protected")
         uid, now = machine.metadata.uid, self._control.clock.monotonic()
-        wait = self._backoff.wait(uid, now, circumstances=order.circumstances)
+        wait = self._backoff.wait(uid, now, circumstances=inputs.circumstances)
         if wait > 0:
             return await self._waiting(machine, wait)
-        key, class_key = machine.metadata.key, order.class_.metadata.key
+        key, class_key = machine.metadata.key, inputs.class_.metadata.key
         with self._places.place(Purpose.CREATION, key, class_key=class_key) as placed:
             if not placed:
                 return Outcome(reason="waiting for a place to create")
-            return await self._make(order)
+            return await self._make(inputs)
 
     async def _blocked(self, machine: Machine, reason: str) -> Outcome:
         now, settings = self._control.now(), self._control.settings_of(machine)
@@ -92,19 +92,19 @@ class Creation:
         left = (deadline - now).total_seconds()
         return Outcome(after=left + 0.001, reason="creation timeout") if left >= 0 else DONE
 
-    async def _make(self, order: CreationOrder) -> Outcome:
+    async def _make(self, inputs: CreationInputs) -> Outcome:
         try:
-            vm = await self._vms.ensure(order)
-            machine = await self._record(order, vm)
+            vm = await self._vms.ensure(inputs)
+            machine = await self._record(inputs, vm)
         except CreationIncomplete as incomplete:
-            return await self._failed(order, incomplete.failure)
+            return await self._failed(inputs, incomplete.failure)
         self._backoff.forget(machine.metadata.uid)
         machine = await self._control.write_status(machine, self._finished(machine, vm))
         return self._at_deadline(machine, self._control.now())
 
-    async def _record(self, order: CreationOrder, vm: Vm) -> Machine:
+    async def _record(self, inputs: CreationInputs, vm: Vm) -> Machine:
         """Write the VM's identity on the machine, and initialise the VM even if that fails."""
-        machine = order.machine
+        machine = inputs.machine
         patch = identity_patch(
             machine,
             node_name=vm.node_name,
@@ -118,7 +118,7 @@ class Creation:
         except KubeError as error:
             trouble = error  # the VM must not stay half made because of it
         if not vm.initialized:
-            await self._vms.initialize(order, machine)
+            await self._vms.initialize(inputs, machine)
         if trouble is not None:
             raise trouble
         return machine
@@ -137,18 +137,18 @@ class Creation:
         wanted = status.with_operation(wanted, last_operation.created(), now)
         return status.with_phase(wanted, MachinePhase.AVAILABLE, now)
 
-    async def _failed(self, order: CreationOrder, failure: CreationFailure) -> Outcome:
+    async def _failed(self, inputs: CreationInputs, failure: CreationFailure) -> Outcome:
         """Show the failure on the machine, and leave the provider alone for a while."""
         control = self._control
         # Its identity may have been written meanwhile.
-        machine = control.current(order.machine) or order.machine
+        machine = control.current(inputs.machine) or inputs.machine
         done = failure.status.last_operation.description
         control.tell(machine, EventType.WARNING, "ProviderError", done)
         wait = self._backoff.failed(
             machine.metadata.uid,
             failure.pace,
             control.clock.monotonic(),
-            circumstances=CreationOrder(machine, order.class_, order.credentials).circumstances,
+            circumstances=CreationInputs(machine, inputs.class_, inputs.credentials).circumstances,
         )
         machine = await control.write_failure(machine, failure.status)
         if not needs_creation(machine):

@@ -16,7 +16,7 @@ from mcm.api.machine import Machine
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
-from mcm.controllers.machine.creation.order import CreationOrder
+from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure, Existence
 from mcm.controllers.machine.creation.user_data import user_data_for
 from mcm.controllers.machine.metrics import MachineMetrics
@@ -75,17 +75,17 @@ class VMCreation:
         self._tokens = tokens
         self._metrics = metrics
 
-    async def ensure(self, order: CreationOrder) -> Vm:
+    async def ensure(self, inputs: CreationInputs) -> Vm:
         """Return the machine's VM, making it if there certainly is none yet."""
-        vm = await self._find(order) or await self._build(order)
+        vm = await self._find(inputs) or await self._build(inputs)
         if not vm.provider_id or (self._target is not None and not vm.node_name):
             error = DriverError(Code.INTERNAL, "the provider named no provider ID or no node name")
-            raise self._incomplete(order.machine, ProviderFailed(error, str(error)))
+            raise self._incomplete(inputs.machine, ProviderFailed(error, str(error)))
         return vm
 
-    async def initialize(self, order: CreationOrder, machine: Machine) -> None:
+    async def initialize(self, inputs: CreationInputs, machine: Machine) -> None:
         """Have a new VM initialised; ``machine`` names it already, if that could be written."""
-        request = InitializeMachineRequest(machine, order.class_, order.credentials.data)
+        request = InitializeMachineRequest(machine, inputs.class_, inputs.credentials.data)
         try:
             await self._provider.initialize(request)
         except ProviderFailed as failure:
@@ -96,15 +96,15 @@ class VMCreation:
                 machine, failure.error, failure.text, settings, now
             )
             raise CreationIncomplete(failed) from failure
-        self._metrics.initialized(machine, order.class_, self._control.now())
+        self._metrics.initialized(machine, inputs.class_, self._control.now())
 
-    async def _find(self, order: CreationOrder) -> Vm | None:
+    async def _find(self, inputs: CreationInputs) -> Vm | None:
         """Ask the provider for the machine's VM; None if there certainly is none yet."""
-        request = GetMachineStatusRequest(order.machine, order.class_, order.credentials.data)
+        request = GetMachineStatusRequest(inputs.machine, inputs.class_, inputs.credentials.data)
         try:
             found = await self._provider.status(request)
         except ProviderFailed as failure:
-            return self._unfound(order.machine, failure)
+            return self._unfound(inputs.machine, failure)
         return Vm(found.provider_id, found.node_name, found.addresses)
 
     def _unfound(self, machine: Machine, failure: ProviderFailed) -> Vm | None:
@@ -120,15 +120,15 @@ class VMCreation:
             case _:
                 raise self._incomplete(machine, failure) from failure
 
-    async def _build(self, order: CreationOrder) -> Vm:
-        machine = order.machine
-        data = await user_data_for(machine, order.credentials.data, self._tokens)
+    async def _build(self, inputs: CreationInputs) -> Vm:
+        machine = inputs.machine
+        data = await user_data_for(machine, inputs.credentials.data, self._tokens)
         try:
-            made = await self._provider.create(CreateMachineRequest(machine, order.class_, data))
+            made = await self._provider.create(CreateMachineRequest(machine, inputs.class_, data))
         except ProviderFailed as failure:
             raise self._incomplete(machine, failure) from failure
-        self._metrics.created(machine, order.class_, self._control.now())
-        await self._refuse_stale_node(order, made.provider_id, made.node_name)
+        self._metrics.created(machine, inputs.class_, self._control.now())
+        await self._refuse_stale_node(inputs, made.provider_id, made.node_name)
         note = f"Created VM {made.provider_id}"
         self._control.tell(machine, EventType.NORMAL, "VMCreated", note)
         return Vm(
@@ -140,16 +140,16 @@ class VMCreation:
         )
 
     async def _refuse_stale_node(
-        self, order: CreationOrder, provider_id: str, node_name: str
+        self, inputs: CreationInputs, provider_id: str, node_name: str
     ) -> None:
         """Take the VM back if an older Node bears its name: pods would run on both."""
-        machine = order.machine
+        machine = inputs.machine
         node = self._target.nodes.get(node_name) if self._target else None
         if not provider_answers.is_stale(node, machine, provider_id):
             return
         spec = msgspec.structs.replace(machine.spec, provider_id=provider_id)
         stub = msgspec.structs.replace(machine, spec=spec)
-        request = DeleteMachineRequest(stub, order.class_, order.credentials.data)
+        request = DeleteMachineRequest(stub, inputs.class_, inputs.credentials.data)
         try:
             await self._provider.delete(request)
         except ProviderFailed as failure:

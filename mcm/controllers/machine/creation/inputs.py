@@ -1,4 +1,4 @@
-"""What it takes to make a machine: its class, its credentials, and that all of them are valid."""
+"""What a machine's creation needs, its class and credentials, or what is wrong with them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcm.controllers.provider import Credentials
 
 @final
 @dataclass(frozen=True, slots=True)
-class CreationOrder:
+class CreationInputs:
     """A machine to make, with all that its provider must be given."""
 
     machine: Machine
@@ -32,7 +32,7 @@ class CreationOrder:
         )
 
 
-def order_for(control: ControlCluster, machine: Machine) -> CreationOrder | str:
+def inputs_for(control: ControlCluster, machine: Machine) -> CreationInputs | str:
     """Gather what is needed; a text says what is missing or wrong, and what to do about it."""
     if errors := validate_machine(machine):
         return f"the machine is invalid: {describe(errors)}"
@@ -49,4 +49,4 @@ def order_for(control: ControlCluster, machine: Machine) -> CreationOrder | str:
     credentials = control.credentials(class_)
     if credentials.problems:
         return "; ".join(credentials.problems)
-    return CreationOrder(machine, class_, credentials)
+    return CreationInputs(machine, class_, credentials)
