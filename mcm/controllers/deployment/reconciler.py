@@ -112,7 +112,8 @@ class DeploymentReconciler:
         errors += await self._change_sets(snapshot, decision)
         snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
         status = status_after(snapshot, decision, self._clock.now(), created=created)
-        errors += await self._mark_nodes(snapshot, status)
+        if not created:  # the old sets say first that their nodes are tainted: in the next pass
+            errors += await self._mark_nodes(snapshot, status)
         errors += await self._clean_up(snapshot, status)
         if await self._writer.write_status(snapshot.deployment, status) and decision.unsupported:
             self._warn(snapshot.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)

@@ -426,6 +426,25 @@ def test_nodes_are_marked_while_an_update_runs_and_clean_after_it() -> None:
     play(scenario)
 
 
+def test_an_old_node_gets_its_taint_and_its_annotations_in_one_write() -> None:
+    async def scenario() -> None:
+        async with Field() as field:
+            await field.deploy(replicas=3)
+            field.broken_classes = {"class-b"}
+            before = {n.metadata.name for n in field.nodes()}
+            field.cluster.writes.clear()
+            await field.update("class-b")
+            await field.settle(60)
+            written = [w for w in field.cluster.writes if w.resource == "nodes"]
+            assert {w.name for w in written} == before
+            assert len(written) == len(before)
+            for write in written:
+                assert ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM in str(write.body)
+                assert ANNOTATION_PREFER_NO_SCHEDULE in str(write.body)
+
+    play(scenario)
+
+
 def test_without_a_target_cluster_no_node_is_looked_for() -> None:
     async def scenario() -> None:
         async with Field(Cluster(target=False)) as field:
