@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from bisect import bisect
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, final
@@ -23,6 +24,9 @@ SHORTEST_PART: Final = 8
 _QUOTED = 16
 """So many characters from the start of a value are taken for the value, cut short by somebody."""
 
+_FEW = 100
+"""Beginnings of forms up to which it is faster to search a text for each."""
+
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.([a-z0-9]{16})\b")
 _URL = re.compile(r"https?://")
 
@@ -38,7 +42,10 @@ class Mask:
     """
 
     def __init__(self, values: Iterable[bytes]) -> None:
-        self._forms = tuple(_forms(values))
+        # By what they begin with, in order: a large document has 100,000 of them.
+        self._forms: dict[str, list[str]] = {}
+        for form in sorted(_forms(values)):
+            self._forms.setdefault(form[:_QUOTED], []).append(form)
 
     def __call__(self, text: str) -> str:
         """Return ``text`` without the values. Never raises; a second time changes nothing."""
@@ -48,13 +55,32 @@ class Mask:
         return text
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        for form in self._forms:
-            head = form[:_QUOTED]
-            start = text.find(head)
-            while start >= 0:
-                end = start + _in_common(text, start, form)
-                yield start, end
-                start = text.find(head, max(start + 1, end - len(head) + 1))
+        ends: dict[str, int] = {}
+        for start, head in self._hits(text):
+            if start + len(head) <= ends.get(head, 0):
+                continue
+            forms = self._forms[head]
+            end = start + max(_in_common(text, start, f) for f in _nearest(text, start, forms))
+            yield start, end
+            if len(forms) == 1:  # of several, another one may go on where this one ends
+                ends[head] = end
+
+    def _hits(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield where in ``text`` a form may stand, and its head; for each head from left to right.
+
+        Few heads are searched for; of many, one is looked up at each place.
+        """
+        if len(self._forms) <= _FEW:
+            for head in self._forms:
+                start = text.find(head)
+                while start >= 0:
+                    yield start, head
+                    start = text.find(head, start + 1)
+            return
+        for length in sorted({len(head) for head in self._forms}):
+            for start in range(len(text) - length + 1):
+                if (head := text[start : start + length]) in self._forms:
+                    yield start, head
 
 
 @final
@@ -152,6 +178,14 @@ def _strings(document: object) -> Iterator[str]:
                 pending.extend(mapping.values())
             case list() as items:
                 pending.extend(items)
+
+
+def _nearest(text: str, start: int, forms: list[str]) -> list[str]:
+    """Return those of ``forms``, which are sorted, that have most in common with ``text``."""
+    if len(forms) == 1:
+        return forms
+    place = bisect(forms, text[start : start + max(map(len, forms))])
+    return forms[max(0, place - 1) : place + 1]
 
 
 def _in_common(text: str, start: int, form: str) -> int:

@@ -162,3 +162,20 @@ def test_a_large_document_is_masked_in_no_time_to_speak_of() -> None:
     lines = [f"echo step number {n} of the script" for n in range(10_000)]
     mask = Mask(["\n".join(lines).encode()])
     assert mask(" and ".join(lines[:100])) == " and ".join([MASK] * 100)
+
+
+@pytest.mark.parametrize("others", [0, 1000])
+def test_few_values_and_many_are_masked_alike(others: int) -> None:
+    """What begins alike may go on differently, and where another one ends."""
+    values = [b"a" * 40, b"a" * 16 + b"SECRET", b"a" * 16 + b"OTHER", b"hunter22"]
+    mask = Mask([*values, *(b"value-number-%04d" % n for n in range(others))])
+    assert mask(f"x{'a' * 40}SECRETy hunter22 {'a' * 20}OTHERz") == f"x{MASK}y {MASK} {MASK}z"
+
+
+def test_each_value_is_masked_however_many_there_are() -> None:
+    values = [f"{n:x}-value-{n}-{'z' * (n % 9)}" for n in range(2000)]
+    mask = Mask(value.encode() for value in values)
+    for value in values[::97]:
+        assert mask(f"a {value} b") == f"a {MASK} b"
+    text = "no such machine: " * 4000
+    assert mask(text) == text
