@@ -38,7 +38,11 @@ HOLD: Final = Backoff(1.0, 300.0)
 QUIET: Final = 600.0
 """Seconds after which a patch that was not wanted any more begins anew."""
 
-_TARGETS = 4096
+_MEANINGFUL: Final = QUIET + HOLD.longest
+"""Seconds after its last write in which a history can still matter."""
+_TARGETS = 32_768
+"""More than a fleet of 10,000 writes to at once, Nodes and machines and their statuses: with fewer,
+a fight about all of them would push each one out of memory before it is seen a second time."""
 _SPELLS = 16
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _ADDRESS = frozenset(
@@ -81,7 +85,7 @@ class Repetition(NamedTuple):
 class _Spell:
     """One content that one key wrote to one object, however often."""
 
-    paths: frozenset[int]
+    paths: tuple[int, ...]
     since: float
     last: float
     recent: TokenBucket | None = None
@@ -100,13 +104,15 @@ class _History:
     """What one key wrote to one object: of each field a digest of the last value."""
 
     uid: str
+    last: float = 0.0
     values: dict[int, int] = field(default_factory=dict)
     spells: OrderedDict[int, _Spell] = field(default_factory=OrderedDict)
 
 
 @final
 class RepeatedWrites:
-    """Bounded in memory: of the targets written to least recently, all is forgotten."""
+    """Bounded in memory: what was not written to for so long that all would begin anew is
+    forgotten, and beyond that the targets written to least recently."""
 
     def __init__(self) -> None:
         self._histories: OrderedDict[Target, _History] = OrderedDict()
@@ -115,9 +121,12 @@ class RepeatedWrites:
         return len(self._histories)
 
     def held(self, target: Target, patch: Patch, now: float) -> Repetition | None:
-        """Say why ``patch`` may not be made now; None if it may."""
+        """Say why ``patch`` may not be made now; None if it may.
+
+        One that is meant for another object than was written to before may.
+        """
         history = self._histories.get(target)
-        if history is None:
+        if history is None or _meant_for(patch) not in ("", history.uid):
             return None
         spell = history.spells.get(_content(patch))
         return None if spell is None or now >= spell.held_until else _seen(spell, patch, now)
@@ -127,14 +136,21 @@ class RepeatedWrites:
         history = self._histories.get(target)
         if history is None or history.uid != uid:  # another object of the name is another story
             history = self._histories[target] = _History(uid)
+        history.last = now
         self._histories.move_to_end(target)
-        if len(self._histories) > _TARGETS:
-            self._histories.popitem(last=False)
+        self._forget(now)
         values = {hash(path): _digest(value) for path, value in _leaves(patch)}
         _note_changes(history, values)
         history.values.update(values)
         spell = _note_repetition(history.spells, _content(patch), values, now)
         return None if spell is None else _seen(spell, patch, now)
+
+    def _forget(self, now: float) -> None:
+        while True:
+            oldest = next(iter(self._histories.values()))
+            if len(self._histories) <= _TARGETS and now - oldest.last <= _MEANINGFUL:
+                return
+            self._histories.popitem(last=False)
 
 
 def _seen(spell: _Spell, patch: Patch, now: float) -> Repetition:
@@ -153,7 +169,7 @@ def _note_changes(history: _History, values: Mapping[int, int]) -> None:
     changed = {path for path, value in values.items() if known.get(path, value) != value}
     if changed:
         for spell in history.spells.values():
-            if not spell.paths.isdisjoint(changed):
+            if not changed.isdisjoint(spell.paths):
                 spell.reverts = 0
 
 
@@ -163,7 +179,7 @@ def _note_repetition(
     """Return the spell if its patch is held back from now on."""
     spell = spells.get(content)
     if spell is None or spell.over(now):
-        spells[content] = _Spell(frozenset(values), since=now, last=now)
+        spells[content] = _Spell(tuple(values), since=now, last=now)
         spells.move_to_end(content)
         if len(spells) > _SPELLS:
             spells.popitem(last=False)
@@ -203,6 +219,12 @@ def _leaves_below(node: Mapping[str, object], above: _Path) -> Iterator[tuple[_P
             yield from _leaves_below(value, path)
         elif path not in _ADDRESS:
             yield path, value
+
+
+def _meant_for(patch: Patch) -> object:
+    """The UID that a patch has as its precondition; empty: none."""
+    metadata = patch.get("metadata") if isinstance(patch, Mapping) else None
+    return metadata.get("uid", "") if isinstance(metadata, Mapping) else ""
 
 
 def _content(patch: Patch) -> int:

@@ -98,10 +98,39 @@ def test_an_object_made_anew_is_another_object() -> None:
         writes.wrote(NODE, f"u{number}", CLAIM, number)
 
 
+def test_an_object_made_anew_under_the_name_does_not_wait_for_the_old_ones_fight() -> None:
+    """Who deletes what is stuck and makes it anew must not find it held back once more."""
+    writes = RepeatedWrites()
+    bound = {"metadata": {"labels": {"machine": "a"}, "uid": UID}}
+    now = wrote(writes, bound, times=REVERTS + 2)
+    assert writes.held(NODE, bound, now) is not None
+    assert writes.held(NODE, {"metadata": {"labels": {"machine": "a"}, "uid": "u2"}}, now) is None
+
+
+def test_a_fight_about_every_node_of_a_large_fleet_is_noticed() -> None:
+    """Another program reverts each of 10,000 Nodes, and each machine has another target as well."""
+    writes, fleet, now, held = RepeatedWrites(), range(10_000), 0.0, 0
+    for number in range(REVERTS + 2):
+        for machine in fleet:
+            now += 0.00001
+            target = Target(f"machine ns/m{machine}", "nodes", "", f"n{machine}", "")
+            writes.wrote(target._replace(resource="machines"), UID, {"n": number}, now)
+            held += writes.wrote(target, UID, CLAIM, now) is not None
+    assert held == len(fleet)
+
+
+def test_what_rests_is_forgotten() -> None:
+    writes = RepeatedWrites()
+    for number in range(5000):
+        writes.wrote(NODE._replace(name=f"n{number}"), UID, CLAIM, 0.0)
+    writes.wrote(NODE, UID, CLAIM, QUIET + HOLD.longest + 1)
+    assert len(writes) == 1
+
+
 @pytest.mark.parametrize(
     "variant",
     [
-        lambda n: {"metadata": {"labels": {"machine": "a"}, "uid": f"u{n}"}},
+        lambda n: {"metadata": {"labels": {"machine": "a"}, "uid": UID}},
         lambda n: {"metadata": {"resourceVersion": str(n), "labels": {"machine": "a"}}},
         lambda n: [
             {"op": "test", "path": "/metadata/resourceVersion", "value": str(n)},
