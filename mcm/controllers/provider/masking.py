@@ -28,6 +28,8 @@ _FEW = 100
 """Beginnings of forms up to which it is faster to search a text for each."""
 
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.([a-z0-9]{16})\b")
+_ESCAPED = frozenset("\"'\\")
+"""Of the printable characters those that some spelling escapes."""
 _URL = re.compile(r"https?://")
 
 
@@ -46,6 +48,7 @@ class Mask:
         self._forms: dict[str, list[str]] = {}
         for form in sorted(_forms(values)):
             self._forms.setdefault(form[:_QUOTED], []).append(form)
+        self._lengths = sorted({len(head) for head in self._forms})
 
     def __call__(self, text: str) -> str:
         """Return ``text`` without the values. Never raises; a second time changes nothing."""
@@ -77,7 +80,7 @@ class Mask:
                     yield start, head
                     start = text.find(head, start + 1)
             return
-        for length in sorted({len(head) for head in self._forms}):
+        for length in self._lengths:
             for start in range(len(text) - length + 1):
                 if (head := text[start : start + length]) in self._forms:
                     yield start, head
@@ -117,7 +120,6 @@ def _forms(values: Iterable[bytes]) -> frozenset[str]:
             forms.update(_escaped(part))
         for leaf in _leaves(text):
             forms.update(_spellings(leaf.encode()))
-            forms.update(_base64(leaf.encode()))
     return frozenset(form for form in forms if len(form) >= SHORTEST)
 
 
@@ -130,9 +132,9 @@ def _spellings(value: bytes) -> Iterator[str]:
 
 def _escaped(text: str) -> Iterator[str]:
     yield text
-    if not text.isalnum():
+    if not (text.isascii() and text.isprintable() and _ESCAPED.isdisjoint(text)):
         yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
-        yield repr(text)[1:-1]
+        yield from (repr(text)[1:-1], ascii(text)[1:-1])
 
 
 def _base64(value: bytes) -> Iterator[str]:

@@ -218,3 +218,21 @@ def test_memory_is_bounded() -> None:
     for number in range(10_000):
         writes.wrote(NODE, UID, {"status": {"n": number}}, number)
     assert len(writes) <= 4096
+
+
+def test_a_user_who_undoes_the_same_ten_times_is_answered_each_time() -> None:
+    """A request in a field that the answer clears, say: it looks like a fight, but a slow one."""
+    wrote(RepeatedWrites(), {"spec": {"rollbackTo": None}}, times=10, every=60.0)
+    wrote(RepeatedWrites(), {"spec": {"rollbackTo": None}}, times=10, every=15.0)
+
+
+def test_a_node_that_flaps_for_an_hour_is_followed() -> None:
+    """Ready, unknown, ready: what the world changes, the status may say."""
+    writes = RepeatedWrites()
+    for number in range(120):
+        phase = ("Unknown", "Running")[number % 2]
+        since = f"2026-01-01T00:{number // 2:02}:{number % 2 * 30:02}Z"
+        condition = {"type": "Ready", "status": phase, "lastTransitionTime": since}
+        patch = {"status": {"phase": phase, "since": since, "conditions": [condition]}}
+        assert writes.held(NODE, patch, number * 30.0) is None
+        assert writes.wrote(NODE, UID, patch, number * 30.0) is None

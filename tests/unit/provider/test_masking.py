@@ -87,6 +87,12 @@ def test_parts_and_beginnings_of_values(value: str, text: str, shown: str) -> No
     assert masked(text, value) == shown
 
 
+@pytest.mark.parametrize("value", ["motdepasséé", "it's-a-secret", 'quo"ted-one', "back\\slashed"])
+def test_what_an_escape_changes_is_masked(value: str) -> None:
+    for form in (json.dumps(value)[1:-1], repr(value)[1:-1], ascii(value)[1:-1]):
+        assert masked(f"<{form}>", value) == f"<{MASK}>"
+
+
 def test_overlapping_values_are_masked_together() -> None:
     assert masked("xabcdefghix", "abcdef", "defghi", "cdefg") == f"x{MASK}x"
 
