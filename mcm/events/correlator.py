@@ -53,7 +53,7 @@ class Drop(StrEnum):
     SPAM = "spam"  # its object's bucket was empty
     FULL = "full"  # the outbox was
     EVICTED = "evicted"  # its series was forgotten to make room
-    REJECTED = "rejected"  # the server refused it
+    REJECTED = "rejected"  # the server refused it, or the fence
     UNREACHABLE = "unreachable"  # too many tries
     SHUTDOWN = "shutdown"
     ERROR = "error"  # ours

@@ -27,6 +27,7 @@ from mcm.events import wire
 from mcm.events.correlator import SWEEP_SECONDS, Correlator, Drop, Series
 from mcm.events.metrics import EventMetrics
 from mcm.events.wire import CORE_EVENTS, EVENTS, EventKind, Tally
+from mcm.leaderelection import LeadershipLost
 from mcm.metrics import once_per_registry
 from mcm.workqueue.backoff import Backoff, longer_by
 
@@ -87,6 +88,7 @@ class EventRecorder(EventSink):
         self._failures = 0  # writes in a row that found the server out of reach
         self._metrics: EventMetrics | None = None
         self._drops_reported: dict[Drop, int] = {}
+        self._fenced_off = False  # and said so
         if registry is not None:
             self._metrics = once_per_registry(registry, EventMetrics)
 
@@ -163,6 +165,9 @@ class EventRecorder(EventSink):
                 self._correlator.rename(series, self._clock.now())
             except (TransportError, ServerError, TooManyRequests, Unauthorized) as error:
                 await self._pause(error)
+            except LeadershipLost as error:
+                self._fence_off(series, error)
+                return
             except KubeError as error:
                 self._give_up(series, Drop.REJECTED, error)
                 return
@@ -172,12 +177,20 @@ class EventRecorder(EventSink):
                 return
             else:
                 self._failures = 0
+                self._fenced_off = False
                 return
         self._give_up(series, Drop.UNREACHABLE, f"gave up after {_TRIES} tries")
 
     def _give_up(self, series: Series, why: Drop, cause: object) -> None:
         log.warning("event %s (%s) not written: %s", series.name, series.what.reason, cause)
         self._correlator.lost(series, why)
+
+    def _fence_off(self, series: Series, error: LeadershipLost) -> None:
+        """As long as nothing may be written, one line says so, not one for each event."""
+        if not self._fenced_off:
+            log.warning("events can no longer be written: %s", error)
+        self._fenced_off = True
+        self._correlator.lost(series, Drop.REJECTED)
 
     async def _pause(self, error: KubeError) -> None:
         """Wait before the next try of whatever it may be: it is the server that is in trouble."""

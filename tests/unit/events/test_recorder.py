@@ -289,6 +289,26 @@ def test_a_refused_event_is_dropped_at_once(error: Exception) -> None:
 
 
 @virtual
+async def test_a_closed_fence_costs_one_line_however_many_events_wait(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api = EventApi()
+    recorder = new_recorder(api)
+    loss = LeadershipLost("not leading: lease ns/a is held by b")
+    api.fault = lambda when: loss
+    for n in range(20):
+        tell(recorder, name=f"m{n}")
+    caplog.clear()
+    running = asyncio.create_task(recorder.run())
+    await CLOCK.sleep(1)
+    await stop(running)
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        "events can no longer be written: not leading: lease ns/a is held by b"
+    ]
+    assert recorder.dropped == {Drop.REJECTED: 20}
+
+
+@virtual
 async def test_an_error_of_ours_costs_one_event_only(caplog: pytest.LogCaptureFixture) -> None:
     api = EventApi()
     recorder = new_recorder(api)
