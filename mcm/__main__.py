@@ -1,5 +1,22 @@
-"""``python -m mcm``: the same as the console script."""
+"""Entry of ``mcm`` and ``python -m mcm``: loads the command line, and lets Ctrl-C end that at once.
 
-from mcm.cli import main
+Loading takes long enough to be interrupted. As long as there is nothing to clean up, the signal may
+do what it does to other programs, rather than show where in which library it struck.
+"""
 
-main()
+from __future__ import annotations
+
+import signal
+
+
+def main() -> None:
+    """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if ignored (nohup, &)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from mcm.cli import main as command_line
+
+    command_line()
+
+
+if __name__ == "__main__":
+    main()

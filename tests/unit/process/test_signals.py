@@ -112,3 +112,24 @@ def test_a_manager_that_waits_for_its_first_answer_obeys(signals: int, tmp_path:
             text = rest_of(process)
         assert "stopped" in text
         assert "Traceback" not in text and "Unclosed" not in text, text
+
+
+@pytest.mark.parametrize("module", ["mcm.cli", "click", "mcm.launcher.launcher"])
+def test_an_interrupt_while_it_still_loads_ends_it_without_a_word(module: str) -> None:
+    program = f"""
+import os, signal, sys
+from mcm.__main__ import main
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["mcm", "start"]
+main()
+"""
+    with running("-c", program) as process:
+        said = rest_of(process)
+        assert process.wait(PATIENCE) == -signal.SIGINT
+    assert said == ""
