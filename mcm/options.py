@@ -7,6 +7,8 @@ parses without effect are accepted and listed in ``docs/flags.md``.
 from __future__ import annotations
 
 import ipaddress
+import math
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -20,6 +22,8 @@ NO_TARGET = "none"
 
 IN_CLUSTER = "inClusterConfig"
 """``--control-kubeconfig`` value: use the service account of the pod."""
+
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,15 @@ class Options:
             problems.append(f"--address: {self.address!r} is not an IP address")
         if not self.namespace:
             problems.append("--namespace: must not be empty")
-        if self.kube_api_qps < 0:
-            problems.append("--kube-api-qps: must not be negative (0 switches the limit off)")
+        elif not _NAMESPACE.fullmatch(self.namespace):
+            problems.append(
+                f"--namespace: {self.namespace!r} can be no namespace (at most 63 lower case "
+                "letters, digits and hyphens)"
+            )
+        if not 0 <= self.kube_api_qps < math.inf:
+            problems.append(
+                "--kube-api-qps: must be a number and not negative (0 switches the limit off)"
+            )
         if self.kube_api_burst < 0:
             problems.append("--kube-api-burst: must not be negative")
         if self.max_in_flight < 1:

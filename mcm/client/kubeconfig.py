@@ -89,7 +89,7 @@ def _nothing_found(environ: Mapping[str, str]) -> ConfigurationError:
     if listed:
         return ConfigurationError(f"no kubeconfig found: no file of KUBECONFIG={listed} exists")
     return ConfigurationError(
-        "no kubeconfig found: name one with --kubeconfig or KUBECONFIG, or make ~/.kube/config"
+        "no kubeconfig found: name a file, set KUBECONFIG, or make ~/.kube/config"
     )
 
 
