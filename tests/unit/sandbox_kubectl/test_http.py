@@ -8,7 +8,7 @@ import random
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -180,6 +180,32 @@ async def test_a_watch_streams_and_ends_when_its_client_leaves(certificates: Cer
         async with asyncio.timeout(5):
             while api.server.watch_count:
                 await SystemClock().sleep(0.01)
+
+
+async def test_watches_of_one_kind_of_client_leave_room_for_all_others(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the manager loses its lease once enough people watch."""
+    monkeypatch.setattr(http, "LIMITS", Limits(connections=64))
+    path = f"{CONFIG_MAPS}?watch=true"
+    async with running(certificates) as api, AsyncExitStack() as open_watches:
+
+        async def watch(agent: str) -> tuple[int, str | None]:
+            headers = {"User-Agent": agent}
+            opening = api.session.get(api.front.url + path, headers=headers)
+            response = await open_watches.enter_async_context(opening)
+            if response.status != 200:
+                assert (await response.json())["reason"] == "TooManyRequests"
+            return response.status, response.headers.get("Retry-After")
+
+        answers = [await watch("kubectl") for _ in range(60)]
+        assert answers == [(200, None)] * 48 + [(429, "1")] * 12
+        assert [await watch("manager") for _ in range(12)] == [(200, None)] * 12
+        assert (await api.call("GET", CONFIG_MAPS))[0] == 200
+        await open_watches.aclose()
+        async with asyncio.timeout(10):
+            while (await watch("kubectl"))[0] != 200:
+                await SystemClock().sleep(0.05)
 
 
 async def test_a_shutdown_ends_watches_at_once(certificates: Certificates) -> None:

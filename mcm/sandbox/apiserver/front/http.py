@@ -2,8 +2,9 @@
 
 :func:`serve_https` listens while its context lasts, and knows nothing of Kubernetes except how to
 refuse, always with a Status: a missing token is 401, a body too slow 408 or too large 413, a line
-too long 414. Requests go to :meth:`ApiServer.handle` as they are; streams are written chunk by
-chunk, and closed when the client goes away or the context ends, whichever is first.
+too long 414, one watch too many 429. Requests go to :meth:`ApiServer.handle` as they are; streams
+are written chunk by chunk, and closed when the client goes away or the context ends, whichever is
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hmac
 import ipaddress
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol, final, runtime_checkable
@@ -37,6 +38,7 @@ from mcm.sandbox.apiserver.errors import (
     unreadable,
 )
 from mcm.sandbox.apiserver.front.certificates import Certificates
+from mcm.sandbox.apiserver.front.watch_places import WatchPlaces
 from mcm.sandbox.apiserver.limits import LARGEST_BODY
 from mcm.sandbox.apiserver.server import ApiServer
 
@@ -145,6 +147,7 @@ class _Door:
     def __init__(self, server: ApiServer, token: str) -> None:
         self._server = server
         self._expected = f"Bearer {token}".encode()
+        self._watches = WatchPlaces(LIMITS.places())
         self.closing = False
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -167,7 +170,13 @@ class _Door:
         if request.method == "HEAD" or self.closing:
             await _close(answer.chunks)
             return await _whole(request, Response(answer.status, answer.headers, b""))
-        return await _streamed(request, answer)
+        with ExitStack() as place:
+            try:
+                place.enter_context(self._watches.taken(request.headers.get("User-Agent", "")))
+            except StatusError as error:
+                await _close(answer.chunks)
+                return await _whole(request, error.response())
+            return await _streamed(request, answer)
 
     def _admits(self, request: web.BaseRequest) -> bool:
         path = request.rel_url.raw_path
