@@ -29,6 +29,7 @@ _SLICE = 128
 """Frames between two looks at the clock."""
 _SLICE_SECONDS = 0.004
 """How long frames may keep the loop to themselves."""
+_SAY_AGAIN = 60.0  # seconds: an outage costs one line a minute, not one for each try
 _REPORTED = 1024
 _ADDED, _DELETED = EventType.ADDED, EventType.DELETED  # here for the reason given in frames
 
@@ -78,6 +79,7 @@ class Reflector(Generic[T]):
         self._bad: dict[str, str] = {}
         self._reported: dict[tuple[str, str], None] = {}
         self._breathed_at = 0.0
+        self._said = ("", 0.0)
 
     async def run(self) -> None:
         while True:
@@ -285,8 +287,9 @@ class Reflector(Generic[T]):
     def _note_failure(self, verb: str, error: Exception) -> None:
         self._stats.failures[type(error).__name__] += 1
         expected = isinstance(error, KubeError)
+        level = logging.WARNING if expected else logging.ERROR
         logger.log(
-            logging.WARNING if expected else logging.ERROR,
+            logging.DEBUG if expected and self._was_said(f"{verb}: {error}") else level,
             "cannot %s %s: %s",
             verb,
             self._resource.name,
@@ -294,6 +297,15 @@ class Reflector(Generic[T]):
             exc_info=None if expected else error,
             extra={"resource": self._resource.name, "namespace": self._namespace},
         )
+
+    def _was_said(self, what: str) -> bool:
+        """Whether ``what`` was said within the last minute, and the server not heard since."""
+        now, heard = self._clock.monotonic(), self._stats.last_heard
+        said, at = self._said
+        if what == said and now - at < _SAY_AGAIN and (heard is None or heard < at):
+            return True
+        self._said = what, now
+        return False
 
     def _report(self, key: str, version: str, reason: str) -> None:
         """Count an unreadable object; say so once for each of its versions."""

@@ -291,6 +291,24 @@ def test_a_server_that_is_down_is_asked_with_growing_pauses() -> None:
     on_mirror(scenario, server=server)
 
 
+def test_an_outage_is_told_once_a_minute_and_anew_after_the_server_was_heard(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(mirror: Mirror) -> None:
+        for _ in range(2):
+            await mirror.sleep(31)
+            assert mirror.agrees()
+            caplog.clear()
+            mirror.server.down = True
+            await mirror.sleep(600)
+            said = [r for r in caplog.records if r.levelname == "WARNING"]
+            assert 8 <= len(said) <= 12
+            assert all("cannot" in r.getMessage() for r in said)
+            mirror.server.down = False
+
+    on_mirror(scenario)
+
+
 def test_a_restored_server_is_believed_although_its_versions_are_lower() -> None:
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(1)
