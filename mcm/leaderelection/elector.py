@@ -159,7 +159,10 @@ class LeaderElector:
         while not await self._attempt(limit, obstructed):
             if (standing := self._standing()) != known:
                 known = standing
-                log.info("lease %s/%s is held by %s", self._namespace, self.name, standing[1])
+                waits = not self.holder and obstructed() > 0
+                note = "; it is taken together with the others or not at all" if waits else ""
+                place = (self._namespace, self.name)
+                log.info("lease %s/%s is held by %s%s", *place, standing[1], note)
                 changed()
             await self._pause(max(self.free_in, obstructed()))
         log.info("lease %s/%s acquired", self._namespace, self.name)
@@ -312,7 +315,8 @@ class LeaderElector:
         return True
 
     def _warn(self, what: str, error: Exception) -> None:
-        cause = str(error) or type(error).__name__
+        silent = "the server did not answer in time"
+        cause = str(error) or (silent if isinstance(error, TimeoutError) else type(error).__name__)
         log.warning("lease %s/%s: %s: %s", self._namespace, self.name, what, cause)
 
     def _resign(self) -> None:

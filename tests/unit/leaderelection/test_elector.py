@@ -402,13 +402,16 @@ async def test_a_lease_that_was_deleted_needs_no_release() -> None:
 
 
 @virtual
-async def test_a_server_out_of_reach_delays_the_end_by_no_more_than_the_renew_deadline() -> None:
+async def test_a_server_out_of_reach_delays_the_end_by_no_more_than_the_renew_deadline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server, network = LeaseServer(), Network()
     running = await led_by(elector(LeaseLink(server, network)))
     network.hung = True
     started = now()
     await cancel(running)
     assert now() - started == 10
+    assert caplog.messages[-1].endswith("not released: the server did not answer in time")
 
 
 @virtual

@@ -210,8 +210,10 @@ async def test_who_stops_in_order_is_followed_within_a_retry_period() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_long_as_a_go_process_holds_one_lease_the_other_is_left_to_its_fellow(
-    name: str,
+    name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
+
     @virtual
     async def scenario() -> None:
         server = LeaseServer()
@@ -223,6 +225,8 @@ def test_as_long_as_a_go_process_holds_one_lease_the_other_is_left_to_its_fellow
         replica.start()
         await CLOCK.sleep(120)
         assert "ours" not in holders(server)
+        free = f"lease ns/{other} is held by nobody; it is taken together with the others"
+        assert any(message.startswith(free) for message in caplog.messages)
         fellow.start()
         await until(lambda: fellow.leads, within=1.0)
         await CLOCK.sleep(60)
