@@ -204,6 +204,7 @@ async def somebody_leads(contest: Contest) -> None:
             await REAL.sleep(0.1)
 
 
+@pytest.mark.timeout(600)  # some seconds each, on a busy machine
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 4))
 def test_there_are_never_two_leaders_and_soon_one(seed: int, processes: int) -> None:
