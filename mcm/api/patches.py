@@ -30,10 +30,11 @@ def merge_diff(old: Mapping[str, object], new: Mapping[str, object]) -> JSONObje
 
 
 def merged(old: object, patch: object) -> object:
-    """Return what a merge patch makes of ``old``; neither is changed, parts may be shared."""
-    if not isinstance(patch, Mapping):
+    """Return what a merge patch, decoded from JSON, makes of ``old``; neither is changed, parts may
+    be shared."""
+    if not isinstance(patch, dict):
         return patch
-    result: JSONObject = dict(old) if isinstance(old, Mapping) else {}
+    result: JSONObject = dict(old) if isinstance(old, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, final
 
 import orjson
@@ -44,7 +45,7 @@ _TARGETS = 32_768
 """More than a fleet of 10,000 writes to at once, Nodes and machines and their statuses: with fewer,
 a fight about all of them would push each one out of memory before it is seen a second time."""
 _SPELLS = 16
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _ADDRESS = frozenset(
     {
         ("apiVersion",),
@@ -57,6 +58,7 @@ _ADDRESS = frozenset(
 """Fields of a patch that say what it is for, and change nothing."""
 
 _Path: TypeAlias = tuple[str, ...]
+_Leaf: TypeAlias = tuple[_Path, object]
 
 
 class Target(NamedTuple):
@@ -126,9 +128,11 @@ class RepeatedWrites:
         One that is meant for another object than was written to before may.
         """
         history = self._histories.get(target)
-        if history is None or _meant_for(patch) not in ("", history.uid):
+        if history is None or all(now >= s.held_until for s in history.spells.values()):
+            return None  # as nearly always: no need to look at the patch
+        if _meant_for(patch) not in ("", history.uid):
             return None
-        spell = history.spells.get(_content(patch))
+        spell = history.spells.get(_content(_leaves(patch)))
         return None if spell is None or now >= spell.held_until else _seen(spell, patch, now)
 
     def wrote(self, target: Target, uid: str, patch: Patch, now: float) -> Repetition | None:
@@ -139,10 +143,11 @@ class RepeatedWrites:
         history.last = now
         self._histories.move_to_end(target)
         self._forget(now)
-        values = {hash(path): _digest(value) for path, value in _leaves(patch)}
+        leaves = _leaves(patch)
+        values = {hash(path): _digest(value) for path, value in leaves}
         _note_changes(history, values)
         history.values.update(values)
-        spell = _note_repetition(history.spells, _content(patch), values, now)
+        spell = _note_repetition(history.spells, _content(leaves), values, now)
         return None if spell is None else _seen(spell, patch, now)
 
     def _forget(self, now: float) -> None:
@@ -198,27 +203,29 @@ def _note_repetition(
     return spell
 
 
-def _leaves(patch: Patch) -> Iterator[tuple[_Path, object]]:
-    """Yield each field that ``patch`` sets, and to what.
+def _leaves(patch: Patch) -> list[_Leaf]:
+    """Return each field that ``patch`` sets, and to what.
 
     A list is one value: merge patches replace it whole.
     """
-    if not isinstance(patch, Mapping):
-        for operation in patch:
-            if operation.get("op") != "test":
-                path = str(operation.get("path", "")).strip("/").split("/")
-                yield tuple(path), operation.get("value")
-        return
-    yield from _leaves_below(patch, ())
+    leaves: list[_Leaf] = []
+    if isinstance(patch, Mapping):
+        _collect(patch, (), leaves)
+        return leaves
+    for operation in patch:
+        if operation.get("op") != "test":
+            path = str(operation.get("path", "")).strip("/").split("/")
+            leaves.append((tuple(path), operation.get("value")))
+    return leaves
 
 
-def _leaves_below(node: Mapping[str, object], above: _Path) -> Iterator[tuple[_Path, object]]:
+def _collect(node: Mapping[str, object], above: _Path, leaves: list[_Leaf]) -> None:
     for name, value in node.items():
         path = (*above, name)
-        if isinstance(value, Mapping) and value:
-            yield from _leaves_below(value, path)
+        if isinstance(value, dict) and value:
+            _collect(value, path, leaves)
         elif path not in _ADDRESS:
-            yield path, value
+            leaves.append((path, value))
 
 
 def _meant_for(patch: Patch) -> object:
@@ -227,13 +234,15 @@ def _meant_for(patch: Patch) -> object:
     return metadata.get("uid", "") if isinstance(metadata, Mapping) else ""
 
 
-def _content(patch: Patch) -> int:
-    """A digest of what ``patch`` sets, blind to times."""
-    return hash(frozenset((path, _digest(value, timeless=True)) for path, value in _leaves(patch)))
+def _content(leaves: Iterable[_Leaf]) -> int:
+    """A digest of all that a patch sets, blind to times."""
+    return hash(_TIME.sub(b"", _encoded(sorted(leaves, key=itemgetter(0)))))
 
 
-def _digest(value: object, *, timeless: bool = False) -> int:
-    text = orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    if timeless:
-        return hash(_TIME.sub("", text.decode()))
-    return hash(text)
+def _digest(value: object) -> int:
+    """A digest of one value; a truth value is no number."""
+    return hash(_encoded(value) if isinstance(value, list | dict) else (type(value), value))
+
+
+def _encoded(value: object) -> bytes:
+    return orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)

@@ -7,7 +7,7 @@ everybody, the writer included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -93,7 +93,7 @@ def _conditions_by_type(document: _Document) -> dict[str, _Document]:
 
 
 def _has_directive(value: object) -> bool:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return any(key.startswith("$") or _has_directive(inner) for key, inner in value.items())
     return isinstance(value, list) and any(map(_has_directive, value))
 

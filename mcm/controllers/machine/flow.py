@@ -6,13 +6,13 @@ Derived from what is observed and from nothing else.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import Enum, auto
+from enum import StrEnum, auto
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import MACHINE_FINALIZER
 
 
-class Step(Enum):
+class Step(StrEnum):
     """One kind of work on a machine."""
 
     CLAIM = auto()
