@@ -18,11 +18,11 @@ start: $(VENV)/.runtime
 	@exec $(BIN)/mcm start $(ARGS)
 
 test: $(VENV)/.development
-	$(BIN)/pytest --cov --cov-report=term:skip-covered $(ARGS)
+	$(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 # A real kube-apiserver and etcd, built once by Go into ~/.cache.
 envtest: $(VENV)/.development
-	KUBEBUILDER_ASSETS="$$(tests/envtest/servers/ensure)" $(BIN)/pytest tests/envtest $(ARGS)
+	KUBEBUILDER_ASSETS="$$(tests/envtest/servers/ensure)" $(BIN)/pytest -n auto --dist loadfile tests/envtest $(ARGS)
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .

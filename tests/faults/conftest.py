@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from mcm.sandbox.apiserver.front.http import Certificates
 from tests.faults.scenario import Security
 
-REPORT: pytest.StashKey[list[str]] = pytest.StashKey()
+REPORT = "report line"
 
 
 @pytest.fixture(scope="session")
@@ -19,13 +21,15 @@ def security(certificates: Certificates) -> Security:
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> list[str]:
-    """Lines for the end of the run's output."""
-    return request.config.stash.setdefault(REPORT, [])
+def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Adds a line to the end of the run's output."""
+    properties: list[tuple[str, object]] = request.node.user_properties
+    return lambda line: properties.append((REPORT, line))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    for line in config.stash.get(REPORT, []):
-        terminalreporter.write_line(line)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # Properties come with a test's result, also from a worker process.
+    for result in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, line in getattr(result, "user_properties", ()):
+            if name == REPORT:
+                terminalreporter.write_line(str(line))

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -30,7 +30,7 @@ def chosen_seeds() -> Sequence[int]:
 
 @pytest.mark.timeout(600)
 async def test_no_fault_on_the_way_loses_or_invents_anything(
-    security: Security, report: list[str], caplog: pytest.LogCaptureFixture
+    security: Security, report: Callable[[str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     seeds = chosen_seeds()
@@ -45,7 +45,7 @@ async def test_no_fault_on_the_way_loses_or_invents_anything(
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(seed), name=f"seed {seed}") for seed in seeds]
     results = [task.result() for task in tasks]
-    report.append(
+    report(
         f"fault scenarios: {len(results)} of {ALL} in {clock.monotonic() - began:.1f} s"
         f" ({'all, as CI=true' if len(results) == ALL else 'CI=true runs all'}); "
         f"{sum(r.exchanges for r in results)} exchanges, {sum(r.writes for r in results)} writes, "
