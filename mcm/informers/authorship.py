@@ -21,6 +21,8 @@ Author: TypeAlias = Callable[[], str]
 """Names whoever writes at the moment; empty: nobody in particular."""
 
 _Document: TypeAlias = dict[str, Any]
+_SECTIONS = ("metadata", "spec", "status")
+_WITHIN_SECTIONS = frozenset({"apiVersion", "kind", *_SECTIONS})
 _REMOVED_FINALIZERS = "$deleteFromPrimitiveList/finalizers"
 
 
@@ -39,20 +41,30 @@ def holds_nothing_else(old: T, call: Call, new: T) -> bool:
 
 
 def _expected(old: T, call: Call, new: T) -> T | None:
-    kind, document = call.headers.get("Content-Type"), _document(old)
-    patch: _Document | None = None
-    if kind == PatchType.MERGE:
-        patch = msgspec.json.decode(call.body, type=_Document)
-    elif kind == PatchType.STRATEGIC:
-        strategic = msgspec.json.decode(call.body, type=_Document)
-        patch = _as_merge_patch(document, strategic, _document(new))
+    kind = call.headers.get("Content-Type")
+    if kind not in (PatchType.MERGE, PatchType.STRATEGIC):
+        return None
+    asked = msgspec.json.decode(call.body, type=_Document)
+    document, patch = _document(old, asked), cast("_Document | None", asked)
+    if kind == PatchType.STRATEGIC:
+        patch = _as_merge_patch(document, asked, _document(new, asked))
     if patch is None:
         return None
     try:
         # Versions are preconditions in a patch, and differ in any case.
-        return msgspec.convert(merged(document, patch), type(old))
+        return _patched(old, document, patch)
     except msgspec.ValidationError:
         return None
+
+
+def _patched(old: T, document: _Document, patch: _Document) -> T:
+    if not patch.keys() <= _WITHIN_SECTIONS:
+        return msgspec.convert(merged(document, patch), type(old))
+    changed = {
+        name: msgspec.convert(merged(section, patch[name]), type(getattr(old, name)))
+        for name, section in document.items()
+    }
+    return cast("T", msgspec.structs.replace(cast("Any", old), **changed))
 
 
 def _as_merge_patch(document: _Document, patch: _Document, answer: _Document) -> _Document | None:
@@ -98,8 +110,12 @@ def _has_directive(value: object) -> bool:
     return isinstance(value, list) and any(map(_has_directive, value))
 
 
-def _document(obj: KubeObject) -> _Document:
-    return cast("_Document", msgspec.to_builtins(obj))
+def _document(obj: KubeObject, patch: _Document) -> _Document:
+    """As much of ``obj`` as ``patch`` can change: most patches concern one section of three."""
+    if not patch.keys() <= _WITHIN_SECTIONS:
+        return cast("_Document", msgspec.to_builtins(obj))
+    names = [name for name in _SECTIONS if name in patch and hasattr(obj, name)]
+    return {name: msgspec.to_builtins(getattr(obj, name)) for name in names}
 
 
 def _with_metadata(obj: T, metadata: object) -> T:
