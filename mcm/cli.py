@@ -145,9 +145,9 @@ def crds(provider: str) -> None:
 
     if provider not in ("", "simulated"):
         raise click.UsageError(f"--provider: {provider!r} needs no CRDs that are known here")
-    click.echo(to_yaml(), nl=False)
+    _print(to_yaml())
     if provider:
-        click.echo("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()), nl=False)
+        _print("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()))
 
 
 @main.command()
@@ -156,9 +156,22 @@ def version(output: str) -> None:
     """Print the version."""
     if output == "json":
         facts = {"version": __version__, "python": platform.python_version()}
-        click.echo(json.dumps(facts))
+        _print(json.dumps(facts) + "\n")
     else:
-        click.echo(f"mcm {__version__} (Python {platform.python_version()})")
+        _print(f"mcm {__version__} (Python {platform.python_version()})\n")
+
+
+def _print(text: str) -> None:
+    """Write what was asked for to standard output; a full disk ends in one line."""
+    try:
+        click.echo(text, nl=False)
+    except BrokenPipeError:
+        raise  # whoever read has seen enough: click ends quietly
+    except OSError as error:
+        # What is left in the buffer would be tried again at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        why = error.strerror or str(error)
+        raise click.ClickException(f"cannot write to standard output: {why}") from error
 
 
 def _checked(options: Options, *, kubeconfigs: bool = True) -> Options:

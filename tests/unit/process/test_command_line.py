@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -137,3 +139,13 @@ def test_sandbox_wants_more_grace_than_heartbeats(tmp_path: Path) -> None:
     result = invoke("sandbox", "--node-grace=5", "--heartbeat-interval=5")
     assert result.exit_code == 2
     assert "--node-grace must exceed --heartbeat-interval" in result.output
+
+
+@pytest.mark.parametrize("command", ["version", "crds"])
+def test_a_full_disk_ends_in_one_line(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcm", command], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: cannot write to standard output: No space left on device\n"
