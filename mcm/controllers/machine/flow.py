@@ -73,7 +73,9 @@ def next_step(
     """
     version = machine.metadata.resource_version
     for step in steps_of(machine, has_target=has_target):
-        if step not in failed and done.get(step) != version and not _is_blocked(step, failed):
+        if done.get(step) == version:
+            continue
+        if not failed or (step not in failed and not _is_blocked(step, failed)):
             return step
     return None
 
