@@ -19,7 +19,7 @@ import resource
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -55,13 +55,15 @@ class Limits:
 
     ``connections`` is a maximum; of the file descriptors that the process may have, a server takes
     a quarter at most. ``head`` is for request line and headers, ``line`` and ``header`` for the
-    longest of each; these two differ, as that tells which was overstepped.
+    longest of each; these two differ, as that tells which was overstepped. Who has been idle for
+    less than ``rest`` need not make room for others: who renews a lease is about to ask again.
     """
 
     connections: int = 256
     head: float = 10.0
     body: float = 30.0
     idle: float = 75.0
+    rest: float = 5.0
     unread: float = 30.0
     line: int = 8190
     header: int = 8192
@@ -260,10 +262,14 @@ class _Server(web.Server):
         while len(self._open) >= self._places:
             self.log.tell("crowding", f"all {self._places} connections are taken")
             idle = [connection for connection in self._open if connection.idle]
-            if idle:
-                min(idle, key=lambda connection: connection.idle_since).force_close()
+            rested_since = asyncio.get_running_loop().time() - self.limits.rest
+            rested = [connection for connection in idle if connection.idle_since <= rested_since]
+            if rested:
+                min(rested, key=lambda connection: connection.idle_since).force_close()
             self._change.clear()
-            await self._change.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.rest if idle and not rested else None):
+                    await self._change.wait()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol

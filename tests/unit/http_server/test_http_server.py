@@ -212,7 +212,7 @@ async def test_whoever_comes_too_many_waits_for_a_place() -> None:
 
 
 async def test_whoever_is_idle_longest_makes_room() -> None:
-    async with serving(ok, Limits(connections=4)) as port:
+    async with serving(ok, Limits(connections=4, rest=0.1)) as port:
         clients = [await Client.to(port, GET) for _ in range(4)]
         for client in clients:
             assert (await client.answer())[0] == 200
@@ -221,6 +221,19 @@ async def test_whoever_is_idle_longest_makes_room() -> None:
         assert await clients[0].rest() == b""
         clients[3].writer.write(GET)
         assert await clients[3].answer() == (200, b"ok")
+
+
+async def test_whoever_asks_again_and_again_makes_no_room() -> None:
+    """As who renews a lease does: idle between two requests, but not to be cut for newcomers."""
+    async with serving(ok, Limits(connections=4, head=0.3, rest=1.0)) as port:
+        lease = await Client.to(port, GET)
+        assert await lease.answer() == (200, b"ok")
+        crowd = [await Client.to(port) for _ in range(12)]  # say nothing, in three shifts
+        for _ in range(12):
+            await CLOCK.sleep(0.1)
+            lease.writer.write(GET)
+            assert await lease.answer() == (200, b"ok")
+        assert crowd
 
 
 def test_a_server_takes_a_quarter_of_the_descriptors_at_most(
