@@ -429,7 +429,7 @@ def test_without_variable_the_home_folders_file_is_taken(write: Write, tmp_path:
 
 
 def test_having_none_at_all_says_where_one_could_be(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"--kubeconfig or KUBECONFIG, or make ~/\.kube"):
+    with pytest.raises(ConfigurationError, match=r"set KUBECONFIG, or make ~/\.kube"):
         kubeconfig.load(environ={"HOME": str(tmp_path)})
     with pytest.raises(ConfigurationError, match=r"no file of KUBECONFIG=/nope exists"):
         kubeconfig.load(environ={"KUBECONFIG": "/nope"})
