@@ -19,11 +19,11 @@ start: $(VENV)/.runtime
 
 # Whole files to a process, and in their order: the slow folders come first, so that no core is idle at the end.
 test: $(VENV)/.development
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term:skip-covered $(ARGS)
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # A real kube-apiserver and etcd, built once by Go into ~/.cache.
 envtest: $(VENV)/.development
-	KUBEBUILDER_ASSETS="$$(tests/envtest/servers/ensure)" $(MAKE) test ARGS="tests/envtest --no-cov $(ARGS)"
+	KUBEBUILDER_ASSETS="$$(tests/envtest/servers/ensure)" $(MAKE) test ARGS="tests/envtest $(ARGS)"
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .
