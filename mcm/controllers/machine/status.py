@@ -14,6 +14,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.patches import merge_diff
 from mcm.api.timestamps import whole_seconds
 from mcm.controllers.machine.last_operation import marker_in
+from mcm.controllers.machine.own_conditions import of_node, own
 from mcm.controllers.preconditions import for_this_version
 
 REPETITION_WINDOW = timedelta(minutes=30)
@@ -46,7 +47,9 @@ def with_phase(
 
 
 def with_conditions(status: MachineStatus, conditions: Sequence[NodeCondition]) -> MachineStatus:
-    return msgspec.structs.replace(status, conditions=tuple(conditions))
+    """Copy a Node's conditions; the machine's own stay."""
+    copied = (*of_node(conditions), *own(status.conditions))
+    return msgspec.structs.replace(status, conditions=copied)
 
 
 def with_known_state(status: MachineStatus, state: str) -> MachineStatus:

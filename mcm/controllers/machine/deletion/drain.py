@@ -21,6 +21,7 @@ from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.health.conditions import is_healthy
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.own_conditions import of_node
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
 from mcm.drain import (
@@ -111,7 +112,7 @@ class _Pass:
     def _mode(self, now: datetime) -> Mode:
         machine, node = self._machine, self._node
         return mode_of(
-            node.status.conditions if node is not None else machine.status.conditions,
+            node.status.conditions if node is not None else of_node(machine.status.conditions),
             force_label=machine.metadata.labels.get(LABEL_FORCE_DELETION, ""),
             deadline=(machine.metadata.deletion_timestamp or now) + self._settings.drain_timeout,
             now=now,

@@ -1,4 +1,7 @@
-"""What a Node's conditions say: healthy or not, changed or not, and in words."""
+"""What a Node's conditions say: healthy or not, changed or not, and in words.
+
+Conditions about the machine itself, which its own list holds beside them, count for nothing here.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ from mcm.api.names import (
     STATUS_FALSE,
     STATUS_TRUE,
 )
+from mcm.controllers.machine.own_conditions import of_node
 
 
 def is_healthy(conditions: Sequence[NodeCondition], listed: frozenset[str]) -> bool:
     """No news is bad news, except of readiness: a Node that never reported it passes."""
-    if not conditions:
+    reported = of_node(conditions)
+    if not reported:
         return False
-    return not any(is_trouble(condition, listed) for condition in conditions)
+    return not any(is_trouble(condition, listed) for condition in reported)
 
 
 def conditions_differ(old: Sequence[NodeCondition], new: Sequence[NodeCondition]) -> bool:
@@ -27,7 +32,7 @@ def conditions_differ(old: Sequence[NodeCondition], new: Sequence[NodeCondition]
 
 def describe(conditions: Sequence[NodeCondition]) -> str:
     """Write conditions for people: type, status, reason and message."""
-    return "; ".join(_words(c) for c in sorted(conditions, key=lambda c: c.type))
+    return "; ".join(_words(c) for c in sorted(of_node(conditions), key=lambda c: c.type))
 
 
 def _words(condition: NodeCondition) -> str:
@@ -46,5 +51,5 @@ def is_trouble(condition: NodeCondition, listed: frozenset[str]) -> bool:
 def _essence(conditions: Sequence[NodeCondition]) -> dict[str, tuple[str, str]]:
     return {
         c.type: (c.status, c.reason if c.type == CONDITION_IN_PLACE_UPDATE else "")
-        for c in conditions
+        for c in of_node(conditions)
     }

@@ -33,6 +33,7 @@ from mcm.controllers.machine.health.conditions import (
     is_healthy,
     is_trouble,
 )
+from mcm.controllers.machine.own_conditions import of_node
 from mcm.controllers.machine.settings import MachineSettings
 from mcm.controllers.reachability import Reachability
 
@@ -76,7 +77,7 @@ def decide(
 
 
 def _node_missing(machine: Machine) -> HealthDecision | None:
-    if machine.phase != MachinePhase.RUNNING or not machine.status.conditions:
+    if machine.phase != MachinePhase.RUNNING or not of_node(machine.status.conditions):
         return None
     return HealthDecision(
         phase=MachinePhase.UNKNOWN, operation=last_operation.node_missing(machine.metadata.name)
@@ -128,7 +129,7 @@ def _is_unsettled(
         return False
     return not any(
         is_trouble(c, settings.node_conditions)
-        for c in conditions
+        for c in of_node(conditions)
         if c.type != CONDITION_NODE_READY
     )
 
@@ -182,7 +183,7 @@ def _given_up(
     machine: Machine, node: Node | None, span: timedelta, *, may_fail: Callable[[], bool]
 ) -> HealthDecision:
     name, kind = machine.metadata.name, machine.status.last_operation.type
-    conditions = node.status.conditions if node else machine.status.conditions
+    conditions = node.status.conditions if node else of_node(machine.status.conditions)
     differ = conditions_differ(machine.status.conditions, conditions)
     if machine.phase == MachinePhase.PENDING:
         return HealthDecision(

@@ -1,0 +1,80 @@
+"""Conditions about the machine itself, kept beside the copies of its Node's in one list.
+
+``status.conditions`` of a machine holds its Node's conditions, for those who read only machines.
+What is wrong with the machine itself stands there too, under types that are ours alone: copying the
+Node's leaves them as they are, and nobody judges a Node by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from mcm.api.core import NodeCondition
+from mcm.api.machine import MachineStatus
+from mcm.api.timestamps import whole_seconds
+
+
+class OwnCondition(StrEnum):
+    """The types that are ours. True is the good value of each."""
+
+    NODE_TEMPLATE_APPLIED = "NodeTemplateApplied"
+    """False: part of the node template, or of the virtual capacity, cannot be put on the Node."""
+    NODE_UNAMBIGUOUS = "NodeUnambiguous"
+    """False: other machines name the same Node, and nothing tells whose it is."""
+
+
+_OURS = frozenset(OwnCondition)
+
+
+def of_node(conditions: Iterable[NodeCondition]) -> tuple[NodeCondition, ...]:
+    """Return the conditions that are a Node's. What it reports under a type of ours is left out."""
+    return tuple(c for c in conditions if c.type not in _OURS)
+
+
+def own(conditions: Iterable[NodeCondition]) -> tuple[NodeCondition, ...]:
+    """Return the conditions that are the machine's own."""
+    return tuple(c for c in conditions if c.type in _OURS)
+
+
+def find_own(status: MachineStatus, kind: OwnCondition) -> NodeCondition | None:
+    return next((c for c in status.conditions if c.type == kind), None)
+
+
+def with_own(
+    status: MachineStatus,
+    kind: OwnCondition,
+    status_text: str,
+    reason: str,
+    message: str,
+    now: datetime,
+) -> MachineStatus:
+    """Show one of our conditions. Since when it holds moves only with its status; what stands there
+    already is returned as it is."""
+    before = find_own(status, kind)
+    same = before is not None and before.status == status_text
+    since = before.last_transition_time if before is not None and same else None
+    condition = NodeCondition(
+        type=kind.value,
+        status=status_text,
+        last_transition_time=since or whole_seconds(now),
+        reason=reason,
+        message=message,
+    )
+    if condition == before:
+        return status
+    changed = tuple(condition if c.type == kind else c for c in status.conditions)
+    if before is None:
+        changed = (*status.conditions, condition)
+    return msgspec.structs.replace(status, conditions=changed)
+
+
+def without_own(status: MachineStatus, kind: OwnCondition) -> MachineStatus:
+    """Take one of our conditions away; the same object if it is not there."""
+    if find_own(status, kind) is None:
+        return status
+    left = tuple(c for c in status.conditions if c.type != kind)
+    return msgspec.structs.replace(status, conditions=left)
