@@ -82,6 +82,10 @@ ANNOTATION_MACHINE_JOIN_DURATION: Final = "node.machine.sapcloud.io/machine-join
 ANNOTATION_UPDATE_FAILED_REASON: Final = "node.machine.sapcloud.io/update-failed-reason"
 """On a Node, by its agent: why an in-place update failed."""
 
+ANNOTATION_CORDONED_BY_MCM: Final = "node.machine.sapcloud.io/cordoned-by-mcm"
+"""On a Node that we cordoned and will uncordon again; the value says what for."""
+CORDONED_FOR_UPDATE: Final = "in-place-update"
+
 ANNOTATION_PRESERVE: Final = "node.machine.sapcloud.io/preserve"
 """On Node or Machine: one of the ``PRESERVE_*`` values."""
 ANNOTATION_LAST_APPLIED_PRESERVE: Final = (

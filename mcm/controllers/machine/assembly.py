@@ -12,7 +12,7 @@ from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.claim import claim
 from mcm.controllers.machine.creation.flow import Creation
 from mcm.controllers.machine.creation.vm import VMCreation
-from mcm.controllers.machine.deletion.drain import NodeDrain
+from mcm.controllers.machine.deletion.drain import DrainBeforeDeletion
 from mcm.controllers.machine.deletion.flow import Deletion
 from mcm.controllers.machine.deletion.node_name import NodeNameSearch
 from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
@@ -21,6 +21,7 @@ from mcm.controllers.machine.deletion.steps import DeletionStep
 from mcm.controllers.machine.deletion.vm import VMDeletion
 from mcm.controllers.machine.deletion.volumes import VolumeDetachment
 from mcm.controllers.machine.deletion.with_node import DeletionWithNode
+from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.flow import Step
 from mcm.controllers.machine.health.check import HealthCheck
 from mcm.controllers.machine.health.validity import complain_if_invalid
@@ -94,19 +95,24 @@ class Assembly:
             backoff=self.memory.backoff,
         )
 
+    def _drain(self) -> NodeDrain | None:
+        if self.target is None:
+            return None
+        return NodeDrain(
+            self.control,
+            self.target,
+            backoff=self.memory.backoff,
+            drains=self.memory.drains,
+            random=self.random,
+            metrics=self.metrics,
+        )
+
     def _deletion(self, tokens: BootstrapTokens | None) -> Deletion:
         control, target, memory = self.control, self.target, self.memory
         provider, places = self.provider, memory.places
         record = DeletionRecord(control, memory.backoff)
         search = NodeNameSearch(control, target, record, provider=provider, places=places)
-        drain = NodeDrain(
-            control,
-            target,
-            record,
-            drains=memory.drains,
-            random=self.random,
-            metrics=self.metrics,
-        )
+        drain = DrainBeforeDeletion(control, target, record, self._drain())
         vm = VMDeletion(control, record, provider=provider, places=places, metrics=self.metrics)
         steps = {
             DeletionStep.FIND_NODE: search.find,

@@ -150,7 +150,7 @@ def _listen_to_target(
         return wakeups.of_node(change, control.machines, ctx.namespace)
 
     def of_pod(change: Change[Pod]) -> Iterable[str]:
-        return wakeups.of_pod(change, control.machines)
+        return wakeups.of_pod(change, control.machines, memory.drains)
 
     def of_budget(change: Change[PodDisruptionBudget]) -> Iterable[str]:
         return wakeups.of_budget(change, memory.drains.values())

@@ -61,10 +61,10 @@ class MachineMetrics:
     def deleted(self, machine: Machine, class_: MachineClass | None, now: datetime) -> None:
         _set(self._delete, machine, class_, _going_for(machine, now))
 
-    def drained(self, machine: Machine, now: datetime) -> None:
+    def drained(self, machine: Machine, since: datetime, now: datetime) -> None:
         if deployment := machine.metadata.labels.get(LABEL_NAME):
             labels = (machine.metadata.namespace, deployment)
-            self._drain.labels(*labels).set(_seconds(_going_for(machine, now)))
+            self._drain.labels(*labels).set(_seconds(now - since))
 
     def failed_to_join(self, machine: Machine, class_: MachineClass | None) -> None:
         if labels := _labels(machine, class_):

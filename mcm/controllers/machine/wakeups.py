@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret
 from mcm.api.machine import Machine, MachineClass
@@ -72,14 +72,18 @@ def of_secret(
                 yield machine.metadata.key
 
 
-def of_pod(change: Change[Pod], machines: Store[Machine]) -> Iterator[str]:
-    """Yield the machine that drains the pod's node, if the pod's way out went on."""
+def of_pod(change: Change[Pod], machines: Store[Machine], drains: Container[str]) -> Iterator[str]:
+    """Yield the machine that drains the pod's node, if the pod's way out went on.
+
+    ``drains`` are the UIDs of machines with a drain under way, whatever it is for.
+    """
     old, new = change.old, change.new
     if change.resync or (old and new and _way_out(old) == _way_out(new)):
         return
     for machine in machines_on(machines, change.object.spec.node_name):
-        if machine.metadata.deletion_timestamp is not None:
-            yield machine.metadata.key
+        meta = machine.metadata
+        if meta.deletion_timestamp is not None or meta.uid in drains:
+            yield meta.key
 
 
 def of_budget(change: Change[PodDisruptionBudget], drains: Iterable[Drain]) -> Iterator[str]:

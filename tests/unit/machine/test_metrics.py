@@ -17,7 +17,7 @@ def test_durations_are_labelled_as_dashboards_know_them_and_machines_of_none_lef
     metrics.joined(machine(group="d"), of_class, after(seconds=90))
     metrics.joined(machine(), of_class, after(seconds=5))
     metrics.joined(machine(group="bare"), None, after(seconds=7))
-    metrics.drained(machine(group="d", deleted=BORN), after(seconds=30))
+    metrics.drained(machine(group="d", deleted=BORN), BORN, after(seconds=30))
     labels = {"namespace": "ns", "machine_deployment": "d", "instance_type": "small", "zone": ""}
     assert registry.get_sample_value("mcm_machine_join_duration_seconds", labels) == 90
     drained = {"namespace": "ns", "machine_deployment": "d"}

@@ -143,11 +143,16 @@ def test_a_pod_wakes_a_drain_when_its_way_out_went_on(
     old: Pod | None, new: Pod | None, expected: list[str]
 ) -> None:
     before, after = (None if p is None else on_node(p) for p in (old, new))
-    assert keys(wakeups.of_pod(Change(before, after), DRAINED)) == expected
+    assert keys(wakeups.of_pod(Change(before, after), DRAINED, ())) == expected
 
 
 def test_a_pod_of_a_machine_that_stays_wakes_nobody() -> None:
-    assert keys(wakeups.of_pod(Change(None, on_node(pod("p"), "m")), DRAINED)) == []
+    assert keys(wakeups.of_pod(Change(None, on_node(pod("p"), "m")), DRAINED, ())) == []
+
+
+def test_a_pod_wakes_a_machine_that_stays_if_it_is_being_drained() -> None:
+    change = Change(None, on_node(pod("p"), "m"))
+    assert keys(wakeups.of_pod(change, DRAINED, {"uid-b"})) == ["ns/b"]
 
 
 def test_a_budget_wakes_the_drains_it_holds_back() -> None:
