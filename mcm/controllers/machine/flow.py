@@ -10,6 +10,7 @@ from enum import StrEnum, auto
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import MACHINE_FINALIZER
+from mcm.controllers.machine.initialization import is_recorded_as_uninitialized
 
 
 class Step(StrEnum):
@@ -87,12 +88,15 @@ def _is_blocked(step: Step, failed: Collection[Step]) -> bool:
 def needs_creation(machine: Machine) -> bool:
     """Tell whether the creation flow is not done with ``machine``.
 
-    A Failed machine without VM is not tried again if a set owns it: the set replaces it, and a VM
-    made meanwhile would live for seconds. A machine on its own has nobody else to recover it.
+    A Failed machine whose VM is missing, or not initialised, is not tried again if a set owns it:
+    the set replaces it, and a VM made meanwhile would live for seconds. A machine on its own has
+    nobody else to recover it.
     """
     if machine.phase in _UNFINISHED:
         return True
-    if machine.spec.provider_id or machine.phase == MachinePhase.TERMINATING:
+    if machine.phase == MachinePhase.TERMINATING:
+        return False
+    if machine.spec.provider_id and not is_recorded_as_uninitialized(machine):
         return False
     return not (
         machine.phase == MachinePhase.FAILED and machine.metadata.controller_ref() is not None

@@ -25,6 +25,8 @@ class OwnCondition(StrEnum):
     """False: part of the node template, or of the virtual capacity, cannot be put on the Node."""
     NODE_UNAMBIGUOUS = "NodeUnambiguous"
     """False: other machines name the same Node, and nothing tells whose it is."""
+    INITIALIZED = "Initialized"
+    """False: InitializeMachine is still to be called for its VM."""
 
 
 _OURS = frozenset(OwnCondition)

@@ -20,7 +20,15 @@ from typing import ParamSpec, TypeVar, cast
 import orjson
 from prometheus_client import CollectorRegistry
 
-from mcm.api.core import NODES, POD_DISRUPTION_BUDGETS, PODS, SECRETS, Node, Pod
+from mcm.api.core import (
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SECRETS,
+    Node,
+    NodeAddress,
+    Pod,
+)
 from mcm.api.crds import crd_manifests
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine
 from mcm.api.meta import JSONObject, Resource, T
@@ -121,6 +129,8 @@ class ScriptedDriver(UnsupportedDriver):
         self.node_names: dict[str, str] = {}
         self.knows_status = True
         self.uninitialized: set[str] = set()
+        self.needs_initialization = False
+        self.addresses: tuple[NodeAddress, ...] = ()
         self.seen_user_data: dict[str, bytes] = {}
         self.most_at_once = 0
         self._at_once = 0
@@ -142,6 +152,8 @@ class ScriptedDriver(UnsupportedDriver):
         if name not in self.vms:
             self.made += 1
             self.vms[name] = f"cloud:///{name}-{self.made}"
+            if self.needs_initialization:
+                self.uninitialized.add(name)
         return CreateMachineResponse(self.vms[name], self.node_name(name))
 
     async def initialize_machine(
@@ -150,7 +162,7 @@ class ScriptedDriver(UnsupportedDriver):
         name = request.machine.metadata.name
         await self._call("initialize", name)
         self.uninitialized.discard(name)
-        return InitializeMachineResponse(self.vms[name], self.node_name(name))
+        return InitializeMachineResponse(self.vms[name], self.node_name(name), self.addresses)
 
     async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
         name = request.machine.metadata.name

@@ -22,6 +22,7 @@ from mcm.controllers.machine.creation.inputs import CreationInputs, inputs_for
 from mcm.controllers.machine.creation.provider_answers import CreationFailure
 from mcm.controllers.machine.creation.vm import CreationIncomplete, Vm, VMCreation
 from mcm.controllers.machine.flow import needs_creation
+from mcm.controllers.machine.initialization import as_initialized, is_initialized
 from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.provider import Places, Purpose
 from mcm.controllers.runtime import DONE, Outcome
@@ -78,7 +79,7 @@ class Creation:
         control, now = self._control, self._control.now()
         late = is_late(machine, control.settings_of(machine), now)
         if late and machine.phase == MachinePhase.CRASH_LOOP_BACK_OFF:
-            failed = status.with_phase(machine.status, MachinePhase.FAILED, now)
+            failed = provider_answers.on_lateness(machine, now)
             control.tell(machine, EventType.WARNING, "Failed", "It could not be created in time")
             machine = await control.write_status(machine, failed)
             if not needs_creation(machine):
@@ -95,36 +96,38 @@ class Creation:
     async def _make(self, inputs: CreationInputs) -> Outcome:
         try:
             vm = await self._vms.ensure(inputs)
-            machine = await self._record(inputs, vm)
+            machine, vm = await self._record(inputs, vm)
         except CreationIncomplete as incomplete:
             return await self._failed(inputs, incomplete.failure)
         self._backoff.forget(machine.metadata.uid)
         machine = await self._control.write_status(machine, self._finished(machine, vm))
         return self._at_deadline(machine, self._control.now())
 
-    async def _record(self, inputs: CreationInputs, vm: Vm) -> Machine:
+    async def _record(self, inputs: CreationInputs, vm: Vm) -> tuple[Machine, Vm]:
         """Write the VM's identity on the machine, and initialise the VM even if that fails."""
-        machine = inputs.machine
+        machine = self._control.current(inputs.machine) or inputs.machine
+        trouble: KubeError | None = None
+        try:
+            machine = await self._identified(machine, vm)
+        except KubeError as error:
+            trouble = error  # the VM must not stay half made because of it
+        if not vm.initialized or not is_initialized(machine):
+            vm = await self._vms.initialize(inputs, machine, vm)
+        if trouble is not None:
+            raise trouble
+        return await self._identified(machine, vm), vm
+
+    async def _identified(self, machine: Machine, vm: Vm) -> Machine:
         patch = identity_patch(
             machine,
             node_name=vm.node_name,
             provider_id=vm.provider_id,
             has_target=self._has_target,
         )
-        trouble: KubeError | None = None
-        try:
-            if patch is not None:
-                machine = await self._control.patch(machine, patch)
-        except KubeError as error:
-            trouble = error  # the VM must not stay half made because of it
-        if not vm.initialized:
-            await self._vms.initialize(inputs, machine)
-        if trouble is not None:
-            raise trouble
-        return machine
+        return machine if patch is None else await self._control.patch(machine, patch)
 
     def _finished(self, machine: Machine, vm: Vm) -> MachineStatus:
-        now, wanted = self._control.now(), machine.status
+        now, wanted = self._control.now(), as_initialized(machine.status)
         if vm.known_state:
             wanted = status.with_known_state(wanted, vm.known_state)
         if machine.phase not in ("", MachinePhase.CRASH_LOOP_BACK_OFF):

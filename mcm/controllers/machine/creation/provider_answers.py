@@ -13,9 +13,13 @@ from mcm.api.names import LABEL_NODE_MACHINE_NAME
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation.deadline import is_late
+from mcm.controllers.machine.initialization import as_uninitialized
 from mcm.controllers.machine.settings import MachineSettings
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
+
+_INITIALIZED_SOON = frozenset({Code.INTERNAL, Code.UNINITIALIZED, Code.RESOURCE_EXHAUSTED})
+"""Failures of InitializeMachine that another call may well mend. Exhausted are calls, not VMs."""
 
 
 class Existence(Enum):
@@ -50,25 +54,42 @@ class CreationFailure:
     code: Code
 
 
+def on_status_error(
+    machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
+) -> CreationFailure:
+    """Judge a GetMachineStatus that leaves open whether there is a VM.
+
+    That there are several (``OUT_OF_RANGE``) ends when the collector of orphans takes the others.
+    Exhausted resources are not those of VMs here, but of calls.
+    """
+    soon = error is not None and (
+        error.code.transient or error.code in (Code.OUT_OF_RANGE, Code.RESOURCE_EXHAUSTED)
+    )
+    pace = Pace.TRANSIENT if soon else Pace.LASTING
+    return _creation_failure(machine, error, text, settings, now, pace=pace)
+
+
 def on_creation_error(
     machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
 ) -> CreationFailure:
-    """Judge a failed CreateMachine or GetMachineStatus. ``error`` None: only its text is known."""
-    code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, last_operation.creation_failed(text, code), settings, now)
-    pace = pace_of(error)
-    return CreationFailure(
-        _with_known_state(failed, error, keep=pace is not Pace.LASTING), pace, code
-    )
+    """Judge a failed CreateMachine. ``error`` None: only its text is known."""
+    return _creation_failure(machine, error, text, settings, now, pace=pace_of(error))
+
+
+def skips_initialization(error: DriverError | None) -> bool:
+    """Tell whether a failed InitializeMachine lets the creation go on without it."""
+    return error is not None and error.code in (Code.NOT_FOUND, Code.UNIMPLEMENTED)
 
 
 def on_initialization_error(
     machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
 ) -> CreationFailure:
+    """Judge a failed InitializeMachine that must be repeated; that it must is recorded."""
     code = error.code if error else Code.UNKNOWN
     failed = _failed(machine, last_operation.initialization_failed(text, code), settings, now)
-    pace = Pace.LASTING if error is None else Pace.TRANSIENT
-    return CreationFailure(_with_known_state(failed, error, keep=True), pace, code)
+    failed = _with_known_state(as_uninitialized(failed, now), error, keep=True)
+    soon = error is not None and (error.code.transient or code in _INITIALIZED_SOON)
+    return CreationFailure(failed, Pace.TRANSIENT if soon else Pace.LASTING, code)
 
 
 def on_blocked(
@@ -81,10 +102,16 @@ def on_blocked(
 def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
     """The VM would register as a Node that is there already, and another machine's."""
     done = status.with_operation(machine.status, last_operation.stale_node(), now)
-    return status.with_phase(done, MachinePhase.FAILED, now)
+    return as_uninitialized(status.with_phase(done, MachinePhase.FAILED, now), now)
+
+
+def on_lateness(machine: Machine, now: datetime) -> MachineStatus:
+    """It waits for its next attempt, and the time to create it is over."""
+    return as_uninitialized(status.with_phase(machine.status, MachinePhase.FAILED, now), now)
 
 
 def pace_of(error: DriverError | None) -> Pace:
+    """Say how soon to call CreateMachine again."""
     if error is None:
         return Pace.LASTING
     if error.code is Code.RESOURCE_EXHAUSTED:
@@ -110,12 +137,31 @@ def is_stale(node: Node | None, machine: Machine, provider_id: str) -> bool:
     return True
 
 
+def _creation_failure(
+    machine: Machine,
+    error: DriverError | None,
+    text: str,
+    settings: MachineSettings,
+    now: datetime,
+    *,
+    pace: Pace,
+) -> CreationFailure:
+    code = error.code if error else Code.UNKNOWN
+    failed = _failed(machine, last_operation.creation_failed(text, code), settings, now)
+    kept = _with_known_state(failed, error, keep=pace is not Pace.LASTING)
+    return CreationFailure(kept, pace, code)
+
+
 def _failed(
     machine: Machine, done: LastOperation, settings: MachineSettings, now: datetime
 ) -> MachineStatus:
+    """A machine that is given up is out of the phases which tell by themselves that its VM is not
+    initialised: it is recorded."""
     late = is_late(machine, settings, now)
     phase = MachinePhase.FAILED if late else MachinePhase.CRASH_LOOP_BACK_OFF
     changed = status.with_operation(machine.status, done, now)
+    if late:
+        changed = as_uninitialized(changed, now)
     return changed if machine.phase == phase else status.with_phase(changed, phase, now)
 
 

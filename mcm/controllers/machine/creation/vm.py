@@ -6,7 +6,7 @@ A VM that exists already, from a pass that was cut short or another implementati
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import msgspec
@@ -19,6 +19,7 @@ from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure, Existence
 from mcm.controllers.machine.creation.user_data import user_data_for
+from mcm.controllers.machine.initialization import as_uninitialized, is_initialized
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.provider import Provider, ProviderFailed
@@ -38,7 +39,10 @@ logger = logging.getLogger(__name__)
 @final
 @dataclass(frozen=True, slots=True)
 class Vm:
-    """What the provider tells of a machine's VM."""
+    """What the provider tells of a machine's VM; its names only if it told them.
+
+    ``initialized``: it says that there is nothing to initialise, or it has been done.
+    """
 
     provider_id: str
     node_name: str
@@ -76,27 +80,47 @@ class VMCreation:
         self._metrics = metrics
 
     async def ensure(self, inputs: CreationInputs) -> Vm:
-        """Return the machine's VM, making it if there certainly is none yet."""
-        vm = await self._find(inputs) or await self._build(inputs)
-        if not vm.provider_id or (self._target is not None and not vm.node_name):
-            error = DriverError(Code.INTERNAL, "the provider named no provider ID or no node name")
-            raise self._incomplete(inputs.machine, ProviderFailed(error, str(error)))
-        return vm
+        """Return the machine's VM, making it if there certainly is none yet.
 
-    async def initialize(self, inputs: CreationInputs, machine: Machine) -> None:
-        """Have a new VM initialised; ``machine`` names it already, if that could be written."""
+        Of one that is not initialised the names may be unknown: :meth:`initialize` tells them.
+        """
+        vm = await self._find(inputs)
+        if vm is None:
+            vm = await self._build(inputs)
+        elif not vm.initialized:
+            return vm
+        return self._named(inputs.machine, vm)
+
+    async def initialize(self, inputs: CreationInputs, machine: Machine, vm: Vm) -> Vm:
+        """Have ``vm`` initialised; return all that is known of it then. ``machine`` names it
+        already, if it has a name and that could be written."""
         request = InitializeMachineRequest(machine, inputs.class_, inputs.credentials.data)
         try:
-            await self._provider.initialize(request)
+            done = await self._provider.initialize(request)
         except ProviderFailed as failure:
-            if failure.code is Code.UNIMPLEMENTED and failure.error is not None:
-                return
+            if provider_answers.skips_initialization(failure.error):
+                return self._named(machine, replace(vm, initialized=True))
             settings, now = self._control.settings_of(machine), self._control.now()
             failed = provider_answers.on_initialization_error(
                 machine, failure.error, failure.text, settings, now
             )
             raise CreationIncomplete(failed) from failure
         self._metrics.initialized(machine, inputs.class_, self._control.now())
+        known = replace(
+            vm,
+            provider_id=vm.provider_id or done.provider_id,
+            node_name=vm.node_name or done.node_name,
+            addresses=(*vm.addresses, *done.addresses),
+            initialized=True,
+        )
+        return self._named(machine, known)
+
+    def _named(self, machine: Machine, vm: Vm) -> Vm:
+        """Pass ``vm`` on if the provider has named it; raise that it has not."""
+        if vm.provider_id and (self._target is None or vm.node_name):
+            return vm
+        error = DriverError(Code.INTERNAL, "the provider named no provider ID or no node name")
+        raise self._incomplete(machine, ProviderFailed(error, str(error)))
 
     async def _find(self, inputs: CreationInputs) -> Vm | None:
         """Ask the provider for the machine's VM; None if there certainly is none yet."""
@@ -115,13 +139,22 @@ class VMCreation:
             case Existence.ASSUMED:
                 return Vm(recorded, machine.node_name)
             case Existence.UNINITIALIZED if failure.error is not None:
+                # An error that came as text has no names: what is recorded must do.
                 error = failure.error
-                return Vm(error.provider_id, error.node_name, initialized=False)
+                return Vm(
+                    error.provider_id or recorded,
+                    error.node_name or machine.node_name,
+                    initialized=False,
+                )
             case _:
-                raise self._incomplete(machine, failure) from failure
+                settings, now = self._control.settings_of(machine), self._control.now()
+                unclear = provider_answers.on_status_error(
+                    machine, failure.error, failure.text, settings, now
+                )
+                raise CreationIncomplete(unclear) from failure
 
     async def _build(self, inputs: CreationInputs) -> Vm:
-        machine = inputs.machine
+        machine = await self._recorded(inputs.machine)
         data = await user_data_for(machine, inputs.credentials.data, self._tokens)
         try:
             made = await self._provider.create(CreateMachineRequest(machine, inputs.class_, data))
@@ -138,6 +171,14 @@ class VMCreation:
             known_state=made.last_known_state,
             initialized=False,
         )
+
+    async def _recorded(self, machine: Machine) -> Machine:
+        """See that the machine says of itself that its VM is to be initialised: this process may
+        end as soon as there is one. Only one that lost its VM, or failed without, does not yet."""
+        if not is_initialized(machine):
+            return machine
+        wanted = as_uninitialized(machine.status, self._control.now())
+        return await self._control.write_status(machine, wanted)
 
     async def _refuse_stale_node(
         self, inputs: CreationInputs, provider_id: str, node_name: str

@@ -33,6 +33,7 @@ from mcm.controllers.machine.health.conditions import (
     is_healthy,
     is_trouble,
 )
+from mcm.controllers.machine.initialization import is_initialized
 from mcm.controllers.machine.own_conditions import of_node
 from mcm.controllers.machine.settings import MachineSettings
 from mcm.controllers.reachability import Reachability
@@ -107,7 +108,7 @@ def _phase_for(machine: Machine, node: Node, *, healthy: bool) -> MachinePhase |
         return None
     if not healthy:
         return MachinePhase.UNKNOWN if machine.phase == MachinePhase.RUNNING else None
-    if machine.phase == MachinePhase.RUNNING:
+    if machine.phase == MachinePhase.RUNNING or not is_initialized(machine):
         return None
     if machine.phase == MachinePhase.PENDING and _awaits_critical_components(node):
         return None

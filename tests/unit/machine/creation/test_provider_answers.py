@@ -98,10 +98,10 @@ def test_an_error_keeps_the_end_of_a_preservation() -> None:
 
 
 def test_a_failed_initialisation_has_its_own_text() -> None:
-    error = DriverError(Code.NOT_FOUND, "")
+    error = DriverError(Code.INTERNAL, "")
     failure = provider_answers.on_initialization_error(machine(), error, "T", SETTINGS, EARLY)
     assert failure.status.last_operation.description == "Provider error: T. Initialize VM Instance"
-    assert failure.status.last_operation.error_code == "NotFound"
+    assert failure.status.last_operation.error_code == "Internal"
     assert failure.pace is Pace.TRANSIENT
 
 
