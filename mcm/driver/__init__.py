@@ -1,6 +1,6 @@
 """The provider contract: what the machine controller asks of a cloud, and how it is answered.
 
-:mod:`~mcm.driver.contract` has the six verbs with their requests and responses,
+:mod:`~mcm.driver.contract` has the seven verbs with their requests and responses,
 :mod:`~mcm.driver.codes` and :mod:`~mcm.driver.errors` the answers short of success,
 :mod:`~mcm.driver.services` what a provider may bring to run beside its driver, and
 :mod:`~mcm.driver.discovery` finds installed providers by name.
@@ -28,6 +28,8 @@ from mcm.driver.contract import (
     ListMachinesRequest,
     ListMachinesResponse,
     UnsupportedDriver,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
 )
 from mcm.driver.discovery import ProviderContext, ProviderFactory, load_provider, provider_names
 from mcm.driver.errors import DriverError, as_driver_error, decode
@@ -54,6 +56,8 @@ __all__ = [
     "ProviderFactory",
     "Service",
     "UnsupportedDriver",
+    "UpdateMachineRequest",
+    "UpdateMachineResponse",
     "as_driver_error",
     "decode",
     "load_provider",

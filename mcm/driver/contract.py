@@ -1,4 +1,4 @@
-"""The provider contract: six verbs between the machine controller and a cloud.
+"""The provider contract: seven verbs between the machine controller and a cloud.
 
 Rules that hold for every verb:
 
@@ -67,6 +67,30 @@ class InitializeMachineResponse:
     provider_id: str
     node_name: str
     addresses: tuple[NodeAddress, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMachineRequest:
+    """Bring the VM ``provider_id`` to what ``machine_class.provider_spec`` says now.
+
+    ``last_applied_provider_spec`` is what the VM was made with or last brought to, None if nobody
+    knows. ``attempted_provider_specs``, the oldest first, are those that were tried since and may
+    have been applied in part: updates that failed or were cut short before the class was changed
+    again. What any of these has and the class has no more is to be taken off the VM, its
+    interfaces and disks; whatever else is found there was put there by somebody else and stays.
+    """
+
+    machine: Machine
+    machine_class: MachineClass
+    secret: Mapping[str, bytes] = field(repr=False)
+    provider_id: str
+    last_applied_provider_spec: JSONObject | None = None
+    attempted_provider_specs: tuple[JSONObject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMachineResponse:
+    """All of it is as the class says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +172,17 @@ class Driver(Protocol):
         """
         ...
 
+    async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        """Change what can be changed on a VM that runs, as tags. Optional; ``UNIMPLEMENTED``: the
+        class's changes reach new machines only.
+
+        Called when the ``provider_spec`` of a machine's class changed under the same name, again
+        after each failure, and once for a VM of which nobody knows what was applied. Any error
+        means that the update may have been applied in part. A change that needs a new VM is an
+        ``INVALID_ARGUMENT``, told before anything is touched.
+        """
+        ...
+
     async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
         """Delete the VM and *all* that was created with it (interfaces, disks, addresses).
 
@@ -188,6 +223,9 @@ class UnsupportedDriver:
         self, request: InitializeMachineRequest
     ) -> InitializeMachineResponse:
         raise _unimplemented("InitializeMachine")
+
+    async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        raise _unimplemented("UpdateMachine")
 
     async def get_machine_status(
         self, request: GetMachineStatusRequest

@@ -28,6 +28,9 @@ from mcm.driver.contract import (
     InitializeMachineResponse,
     ListMachinesRequest,
     ListMachinesResponse,
+    UnsupportedDriver,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
 )
 from mcm.fence import Fence
 
@@ -38,6 +41,7 @@ R = TypeVar(
     "R",
     CreateMachineResponse,
     InitializeMachineResponse,
+    UpdateMachineResponse,
     DeleteMachineResponse,
     GetMachineStatusResponse,
     ListMachinesResponse,
@@ -98,6 +102,22 @@ class Provider:
             request,
             InitializeMachineResponse,
             lambda: self._driver.initialize_machine(request),
+        )
+        return await self._through(call)
+
+    @property
+    def can_update(self) -> bool:
+        """Whether the driver has a verb of its own to update VMs; one made before there was such a
+        verb has none at all."""
+        verb = getattr(type(self._driver), "update_machine", None)
+        return verb is not None and verb is not UnsupportedDriver.update_machine
+
+    async def update(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        call = _of_machine(
+            "update_machine",
+            request,
+            UpdateMachineResponse,
+            lambda: self._driver.update_machine(request),
         )
         return await self._through(call)
 
@@ -184,6 +204,7 @@ def _of_machine(
     verb: str,
     request: CreateMachineRequest
     | InitializeMachineRequest
+    | UpdateMachineRequest
     | DeleteMachineRequest
     | GetMachineStatusRequest,
     promised: type[R],

@@ -10,6 +10,7 @@ from typing import final
 
 from mcm.api.core import NodeAddress
 from mcm.api.machine import MachineClass
+from mcm.api.meta import JSONObject
 from mcm.client.client import Client
 from mcm.client.errors import (
     AlreadyExists,
@@ -35,13 +36,17 @@ from mcm.driver.contract import (
     InitializeMachineResponse,
     ListMachinesRequest,
     ListMachinesResponse,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
 )
 from mcm.driver.discovery import ProviderContext
 from mcm.driver.errors import DriverError
 from mcm.driver.services import Service
 from mcm.providers.simulated.cloud import SimulatedCloud
 from mcm.providers.simulated.provider_spec import ProviderSpec, decode
+from mcm.providers.simulated.tags import tag_changes
 from mcm.providers.simulated.virtual_machine import (
+    TAGGED,
     VIRTUAL_MACHINES,
     VirtualMachine,
     VirtualMachineSpec,
@@ -125,12 +130,8 @@ class SimulatedDriver:
         await self._begin("initialize", name, spec)
         vm = await self._find(name)
         if spec.needs_initialization and not _initialized(vm):
-            vm = await self._client.patch(
-                VIRTUAL_MACHINES,
-                name,
-                {"metadata": {"annotations": {_ANNOTATION_INITIALIZED: "true"}}},
-                namespace=self._namespace,
-            )
+            initialized = {"annotations": {_ANNOTATION_INITIALIZED: "true"}}
+            vm = await self._patch(name, {"metadata": initialized})
         return InitializeMachineResponse(
             provider_id=vm.provider_id, node_name=vm.spec.node_name, addresses=_addresses(vm)
         )
@@ -151,6 +152,37 @@ class SimulatedDriver:
         return GetMachineStatusResponse(
             provider_id=vm.provider_id, node_name=vm.spec.node_name, addresses=_addresses(vm)
         )
+
+    async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        """Bring the tags up to the class: those of the VM, then its interface's, then its disk's.
+
+        Each is a request of its own, so that an update can fail half-way. A VM that was given
+        another class meanwhile keeps what it was made with.
+        """
+        spec = decode(request.machine_class.provider_spec)
+        before = tuple(map(_leniently, _known_specs(request)))
+        name = name_of(request.provider_id, self._namespace) or request.machine.metadata.name
+        await self._begin("update", name, spec)
+        vm = await self._find(name)
+        if vm.spec.machine_class == request.machine_class.metadata.name:
+            _refuse_what_needs_a_new_vm(spec, request.last_applied_provider_spec)
+        for resource in TAGGED:
+            self._fail_if_asked("update", name, spec, at=resource)
+            known = tuple(s.tags.of(resource) for s in before)
+            changes = tag_changes(vm.spec.tags.get(resource, {}), spec.tags.of(resource), known)
+            if changes:
+                await self._patch(name, {"spec": {"tags": {resource: changes}}})
+        return UpdateMachineResponse()
+
+    async def _patch(self, name: str, patch: dict[str, object]) -> VirtualMachine:
+        try:
+            return await self._client.patch(
+                VIRTUAL_MACHINES, name, patch, namespace=self._namespace
+            )
+        except NotFound as error:
+            raise DriverError(Code.NOT_FOUND, f"no VM named {name}") from error
+        except KubeError as error:
+            raise _unavailable(error) from error
 
     async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
         spec = _decode_leniently(request.machine_class)
@@ -187,8 +219,11 @@ class SimulatedDriver:
         if delay:
             await self._clock.sleep(delay)
         self._calls[verb, name] += 1
+        self._fail_if_asked(verb, name, spec)
+
+    def _fail_if_asked(self, verb: str, name: str, spec: ProviderSpec, *, at: str = "") -> None:
         for failure in spec.failures:
-            if failure.verb != verb:
+            if (failure.verb, failure.at) != (verb, at):
                 continue
             due = self._calls[verb, name] <= failure.times
             if due or (failure.probability and self._random.random() < failure.probability):
@@ -243,10 +278,33 @@ class SimulatedDriver:
 
 def _decode_leniently(machine_class: MachineClass) -> ProviderSpec:
     """A class spoilt after its VMs were made must not keep them from going."""
+    return _leniently(machine_class.provider_spec)
+
+
+def _leniently(provider_spec: JSONObject) -> ProviderSpec:
+    """Decode; what is invalid was never applied to anything."""
     try:
-        return decode(machine_class.provider_spec)
+        return decode(provider_spec)
     except DriverError:
         return ProviderSpec()
+
+
+def _known_specs(request: UpdateMachineRequest) -> tuple[JSONObject, ...]:
+    last = request.last_applied_provider_spec
+    return (*(() if last is None else (last,)), *request.attempted_provider_specs)
+
+
+def _refuse_what_needs_a_new_vm(spec: ProviderSpec, last_applied: JSONObject | None) -> None:
+    """Where it is not known what the VM was made with, there is nothing to compare."""
+    if last_applied is None:
+        return
+    fields = spec.needs_new_vm(_leniently(last_applied))
+    if fields:
+        raise DriverError(
+            Code.INVALID_ARGUMENT,
+            f"providerSpec: {', '.join(fields)} cannot be changed on a VM that exists: change "
+            "tags only, or make a class of another name and roll the machines over to it",
+        )
 
 
 def _manifest(
@@ -267,6 +325,7 @@ def _manifest(
         capacity={k: str(v) for k, v in template.capacity.items()} if template else {},
         node_labels=spec.node_labels,
         node_conditions=spec.node_conditions,
+        tags={resource: tags for resource in TAGGED if (tags := spec.tags.of(resource))},
     )
     return {
         "metadata": {

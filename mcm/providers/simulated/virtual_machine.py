@@ -14,6 +14,11 @@ VERSION = "v1alpha1"
 PROVIDER_ID_PREFIX = "simulated:///"
 
 
+TAGGED = ("vm", "network", "disk")
+"""What carries tags: the VM, its network interface, its disk; an update gets to them in this order.
+"""
+
+
 class PowerState(StrEnum):
     ON = "On"
     OFF = "Off"
@@ -29,7 +34,8 @@ class VMPhase(StrEnum):
 
 class VirtualMachineSpec(ApiStruct, frozen=True, kw_only=True):
     """Latencies are Go durations; ``node_conditions`` maps a condition type to the status that the
-    kubelet shall report for it instead of the healthy one (``Ready: "False"``).
+    kubelet shall report for it instead of the healthy one (``Ready: "False"``); ``tags`` holds
+    those of each of :data:`TAGGED`, whoever put them there.
     """
 
     machine_name: str = ""
@@ -45,6 +51,7 @@ class VirtualMachineSpec(ApiStruct, frozen=True, kw_only=True):
     capacity: dict[str, str] = {}
     node_labels: dict[str, str] = {}
     node_conditions: dict[str, str] = {}
+    tags: dict[str, dict[str, str]] = {}
 
 
 class VirtualMachineStatus(ApiStruct, frozen=True, kw_only=True):
@@ -86,6 +93,9 @@ def _spec_schema() -> JSONObject:
             properties[field.encode_name] = {"type": "boolean"}
         elif field.type is str:
             properties[field.encode_name] = {"type": "string"}
+        elif field.name == "tags":
+            maps: JSONObject = {name: _string_map() for name in TAGGED}
+            properties[field.encode_name] = {"type": "object", "properties": maps}
         else:
             properties[field.encode_name] = _string_map()
     properties["powerState"] = {

@@ -18,6 +18,7 @@ from mcm.driver import (
     InitializeMachineRequest,
     ListMachinesRequest,
     UnsupportedDriver,
+    UpdateMachineRequest,
     load_provider,
     provider_names,
 )
@@ -32,6 +33,7 @@ SECRET = {"password": b"hunter2"}
     [
         CreateMachineRequest(MACHINE, CLASS, SECRET),
         InitializeMachineRequest(MACHINE, CLASS, SECRET),
+        UpdateMachineRequest(MACHINE, CLASS, SECRET, provider_id="cloud:///m"),
         DeleteMachineRequest(MACHINE, CLASS, SECRET),
         GetMachineStatusRequest(MACHINE, CLASS, SECRET),
         ListMachinesRequest(CLASS, SECRET),
@@ -46,6 +48,9 @@ async def test_the_base_driver_implements_none_of_the_optional_verbs() -> None:
     driver = UnsupportedDriver()
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: driver.initialize_machine(InitializeMachineRequest(MACHINE, CLASS, SECRET)),
+        lambda: driver.update_machine(
+            UpdateMachineRequest(MACHINE, CLASS, SECRET, provider_id="cloud:///m")
+        ),
         lambda: driver.get_machine_status(GetMachineStatusRequest(MACHINE, CLASS, SECRET)),
         lambda: driver.list_machines(ListMachinesRequest(CLASS, SECRET)),
         lambda: driver.get_volume_ids(GetVolumeIDsRequest(())),

@@ -28,6 +28,8 @@ from mcm.driver import (
     ListMachinesRequest,
     ListMachinesResponse,
     UnsupportedDriver,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
 )
 from mcm.fence import Fence, Unfenced
 from mcm.leaderelection import LeadershipLost
@@ -322,6 +324,23 @@ async def test_what_a_call_raises_after_its_time_is_logged_by_nobody(clock: Loop
     assert told == []
 
 
+# ---- what the driver can ------------------------------------------------------------------------
+
+
+def test_a_driver_can_update_if_it_has_such_a_verb_of_its_own() -> None:
+    class Updating(UnsupportedDriver):
+        async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+            return UpdateMachineResponse()
+
+    class FromBeforeThereWasSuchAVerb:
+        async def create_machine(self, request: CreateMachineRequest) -> CreateMachineResponse:
+            return VM
+
+    assert gate(cast("Driver", Updating())).can_update
+    assert not gate(cast("Driver", UnsupportedDriver())).can_update
+    assert not gate(cast("Driver", FromBeforeThereWasSuchAVerb())).can_update
+
+
 # ---- the fence ----------------------------------------------------------------------------------
 
 
@@ -333,6 +352,7 @@ async def test_nothing_passes_a_closed_fence(clock: LoopClock) -> None:
     for call in (
         lambda: provider.create(CreateMachineRequest(m, c, {})),
         lambda: provider.initialize(InitializeMachineRequest(m, c, {})),
+        lambda: provider.update(UpdateMachineRequest(m, c, {}, provider_id="cloud:///m")),
         lambda: provider.delete(DeleteMachineRequest(m, c, {})),
         lambda: provider.status(GetMachineStatusRequest(m, c, {})),
         lambda: provider.list(ListMachinesRequest(c, {})),

@@ -17,11 +17,12 @@ from mcm.driver.contract import (
     GetVolumeIDsRequest,
     InitializeMachineRequest,
     ListMachinesRequest,
+    UpdateMachineRequest,
 )
 from mcm.driver.discovery import ProviderContext, load_provider
 from mcm.driver.errors import DriverError
 from mcm.providers.simulated.driver import SimulatedDriver
-from mcm.providers.simulated.virtual_machine import GROUP, crd_manifest
+from mcm.providers.simulated.virtual_machine import GROUP, VIRTUAL_MACHINES, crd_manifest
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.world.rig import Rig, at, on_rig
 
@@ -123,6 +124,92 @@ def test_a_vm_carries_what_its_class_says_of_it() -> None:
             "nodeLabels": {"pool": "blue"},
             "nodeConditions": {"DiskPressure": "True"},
         }
+
+    on_rig(scenario, with_world=False)
+
+
+# ---- updates ------------------------------------------------------------------------------------
+
+
+def tagged(vm: dict[str, str], network: dict[str, str] | None = None, **more: object) -> JSONObject:
+    return {**INSTANT, "tags": {"vm": vm, "network": network or {}}, **more}
+
+
+async def update(
+    driver: SimulatedDriver,
+    to: JSONObject,
+    *,
+    last: JSONObject | None = None,
+    attempted: tuple[JSONObject, ...] = (),
+    class_name: str = "small",
+) -> None:
+    request = UpdateMachineRequest(
+        machine("m"),
+        class_with(to, class_name),
+        {},
+        provider_id="simulated:///default/m",
+        last_applied_provider_spec=last,
+        attempted_provider_specs=attempted,
+    )
+    await driver.update_machine(request)
+
+
+def tags_in(rig: Rig) -> object:
+    return at(rig.get("virtualmachines", "m", GROUP), "spec", "tags")
+
+
+def test_an_update_changes_what_the_class_says_and_leaves_what_others_said() -> None:
+    async def scenario(rig: Rig) -> None:
+        driver, before = driver_on(rig), tagged({"team": "a", "old": "1"}, {"net": "x"})
+        await create(driver, "m", class_with(before))
+        foreign = {"spec": {"tags": {"vm": {"bill": "42"}, "disk": {"backup": "daily"}}}}
+        await rig.client.patch(VIRTUAL_MACHINES, "m", foreign, namespace="default")
+        await update(driver, tagged({"team": "b", "new": "2"}, {"net": "x"}), last=before)
+        assert tags_in(rig) == {
+            "vm": {"team": "b", "new": "2", "bill": "42"},
+            "network": {"net": "x"},
+            "disk": {"backup": "daily"},
+        }
+
+    on_rig(scenario, with_world=False)
+
+
+def test_what_a_failed_update_left_is_cleared_away_once_the_class_wants_it_no_more() -> None:
+    async def scenario(rig: Rig) -> None:
+        driver, before = driver_on(rig), tagged({"team": "a"})
+        await create(driver, "m", class_with(before))
+        broken = {"verb": "update", "code": "Unavailable", "times": 1, "at": "network"}
+        wanted = tagged({"team": "a", "try": "1"}, {"try": "1"}, failures=[broken])
+        with pytest.raises(DriverError) as caught:
+            await update(driver, wanted, last=before)
+        assert caught.value.code is Code.UNAVAILABLE
+        assert tags_in(rig) == {"vm": {"team": "a", "try": "1"}}, "half of it is done"
+        await update(driver, before, last=before, attempted=(wanted,))
+        assert tags_in(rig) == {"vm": {"team": "a"}}
+
+    on_rig(scenario, with_world=False)
+
+
+def test_a_change_that_needs_a_new_vm_is_refused_before_anything_is_touched() -> None:
+    async def scenario(rig: Rig) -> None:
+        driver, before = driver_on(rig), tagged({"team": "a"})
+        await create(driver, "m", class_with(before))
+        after = tagged({"team": "b"}, bootLatency="1m")
+        with pytest.raises(DriverError, match="bootLatency cannot be changed") as caught:
+            await update(driver, after, last=before)
+        assert caught.value.code is Code.INVALID_ARGUMENT
+        assert tags_in(rig) == {"vm": {"team": "a"}}
+        await update(driver, after, last=before, class_name="moved-to-another-class")
+        assert tags_in(rig) == {"vm": {"team": "b"}}
+
+    on_rig(scenario, with_world=False)
+
+
+def test_there_is_nothing_to_update_where_there_is_no_vm() -> None:
+    async def scenario(rig: Rig) -> None:
+        with pytest.raises(DriverError) as caught:
+            await update(driver_on(rig), tagged({}))
+        assert caught.value.code is Code.NOT_FOUND
 
     on_rig(scenario, with_world=False)
 

@@ -39,6 +39,10 @@ def test_latencies_are_go_durations() -> None:
         ({"failures": [{"verb": "create", "code": "Oops"}]}, "failures[0].code"),
         ({"failures": [{"verb": "create", "probability": 2}]}, "failures[0].probability"),
         ({"failures": [{"verb": "create", "times": -1}]}, "failures[0].times"),
+        ({"failures": [{"verb": "update", "at": "disc"}]}, "failures[0].at"),
+        ({"failures": [{"verb": "create", "at": "vm"}]}, "failures[0].at"),
+        ({"tags": {"team": "a"}}, "team"),
+        ({"tags": {"vm": {"team": 1}}}, "tags.vm"),
         ({"nodeConditions": {"Ready": True}}, "nodeConditions"),
     ],
 )
