@@ -17,7 +17,8 @@ class Step(StrEnum):
     """One kind of work on a machine."""
 
     CLAIM = auto()
-    """Put our finalizer on it: before anything exists that would have to be cleaned up."""
+    """Put our finalizer on it if it may have a VM; one without is claimed by its creation, once the
+    provider has answered for it: a class at fault then keeps nothing from going."""
     VALIDATE = auto()
     """Say what is wrong with a machine that exists already."""
     DELETE_WITH_NODE = auto()
@@ -52,7 +53,7 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
     claimed = MACHINE_FINALIZER in machine.metadata.finalizers
     if machine.metadata.deletion_timestamp is not None:
         return (Step.DELETE,) if claimed else ()
-    steps: list[Step] = [] if claimed else [Step.CLAIM]
+    steps = [Step.CLAIM] if not claimed and may_have_vm(machine) else []
     if has_target and machine.node_name and machine.phase:
         steps.extend(_OF_ITS_NODE)
     if needs_creation(machine):
@@ -83,6 +84,13 @@ def next_step(
 
 def _is_blocked(step: Step, failed: Collection[Step]) -> bool:
     return any(n in failed or _is_blocked(n, failed) for n in NEEDS.get(step, ()))
+
+
+def may_have_vm(machine: Machine) -> bool:
+    """Tell whether something about ``machine`` says that there is, or was, a VM."""
+    if machine.spec.provider_id or machine.node_name:
+        return True
+    return machine.phase not in (*_UNFINISHED, MachinePhase.FAILED)
 
 
 def needs_creation(machine: Machine) -> bool:

@@ -232,8 +232,17 @@ def vm_gone() -> LastOperation:
     return _deleting("VM not found. Continuing deletion flow.", Marker.DELETE_NODE)
 
 
-def vm_never_created(reason: str) -> LastOperation:
-    text = f"No VM was ever recorded, and {reason}. Continuing deletion flow."
+def vm_never_created(refusal: str) -> LastOperation:
+    text = (
+        f"There is no VM to delete: none was recorded, and the provider finds none ({refusal}). "
+        "Continuing deletion flow."
+    )
+    return _deleting(text, Marker.DELETE_NODE)
+
+
+def vm_left_behind(reason: str) -> LastOperation:
+    """The machine goes without its VM having been deleted."""
+    text = f"VM deletion was left out: {reason}. Continuing deletion flow."
     return _deleting(text, Marker.DELETE_NODE)
 
 

@@ -15,7 +15,14 @@ OF_ITS_NODE = (Step.VALIDATE, Step.DELETE_WITH_NODE, Step.SYNC_NODE, Step.CHECK_
 @pytest.mark.parametrize(
     ("subject", "steps"),
     [
-        (machine(claimed=False), (Step.CLAIM, Step.CREATE)),
+        (machine(claimed=False), (Step.CREATE,)),
+        (machine(claimed=False, phase="CrashLoopBackOff"), (Step.CREATE,)),
+        (machine(claimed=False, provider_id="p"), (Step.CLAIM, Step.CREATE)),
+        (
+            machine(claimed=False, phase="CrashLoopBackOff", node="n"),
+            (Step.CLAIM, *OF_ITS_NODE, Step.CREATE),
+        ),
+        (machine(claimed=False, phase="Failed", owned=True), ()),
         (machine(), (Step.CREATE,)),
         (machine(provider_id="p"), (Step.CREATE,)),
         (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),

@@ -47,7 +47,7 @@ async def test_the_finalizer_is_on_the_machine_before_its_vm_exists() -> None:
         b.driver.latency = 10.0
         await b.make_class()
         await b.make_machine()
-        await b.settle(5)
+        await b.settle(15)
         assert b.driver.made == 0
         assert (await b.machine()).metadata.finalizers
 

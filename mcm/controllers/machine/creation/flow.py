@@ -1,7 +1,7 @@
 """See that a machine's VM exists, and record it: one pass from nothing to Pending.
 
-Writes: identity (label, priority, provider ID), then the phase. The finalizer was written before,
-so that whatever is made here is cleaned up.
+Writes: our finalizer, once the provider answered for the VM and before it is asked to make one;
+identity (label, priority, provider ID); then the phase.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Creation:
 
     async def _record(self, inputs: CreationInputs, vm: Vm) -> tuple[Machine, Vm]:
         """Write the VM's identity on the machine, and initialise the VM even if that fails."""
-        machine = self._control.current(inputs.machine) or inputs.machine
+        machine = self._control.current(inputs.machine) or inputs.machine  # claimed meanwhile
         trouble: KubeError | None = None
         try:
             machine = await self._identified(machine, vm)

@@ -16,6 +16,7 @@ from mcm.api.machine import Machine
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.creation.claim import claimed
 from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure, Existence
 from mcm.controllers.machine.creation.user_data import user_data_for
@@ -83,8 +84,10 @@ class VMCreation:
         """Return the machine's VM, making it if there certainly is none yet.
 
         Of one that is not initialised the names may be unknown: :meth:`initialize` tells them.
+        Claims the machine once the provider has answered, and raises what that write does.
         """
         vm = await self._find(inputs)
+        inputs = replace(inputs, machine=await claimed(self._control, inputs.machine))
         if vm is None:
             vm = await self._build(inputs)
         elif not vm.initialized:
@@ -162,8 +165,8 @@ class VMCreation:
             raise self._incomplete(machine, failure) from failure
         self._metrics.created(machine, inputs.class_, self._control.now())
         await self._refuse_stale_node(inputs, made.provider_id, made.node_name)
-        note = f"Created VM {made.provider_id}"
-        self._control.tell(machine, EventType.NORMAL, "VMCreated", note)
+        if vm := made.provider_id:
+            self._control.tell(machine, EventType.NORMAL, "VMCreated", f"Created VM {vm}")
         return Vm(
             made.provider_id,
             made.node_name,

@@ -7,6 +7,7 @@ from typing import final
 from mcm.api.machine import Machine, MachineClass
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.deletion import provider_answers
+from mcm.controllers.machine.deletion.left_behind import is_class_at_fault, is_forced
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.last_operation import Marker
@@ -48,7 +49,7 @@ class NodeNameSearch:
         if class_ is None:
             reason = f"machine class {class_key(machine)} not found"
             return await self._record.proceed(machine, last_operation.vm_status_unknowable(reason))
-        if wait := self._record.wait_for(machine, self._record.circumstances(class_)):
+        if wait := self._record.wait_for(machine, self._record.circumstances(machine, class_)):
             return Outcome(after=wait, reason="provider back-off")
         with self._places.place(
             Purpose.DELETION, machine.metadata.key, class_key=class_.metadata.key
@@ -58,10 +59,15 @@ class NodeNameSearch:
             return await self._ask(machine, class_)
 
     async def _ask(self, machine: Machine, class_: MachineClass) -> StepResult:
-        data = self._control.credentials(class_).data
+        credentials = self._control.credentials(class_)
         try:
-            found = await self._provider.status(GetMachineStatusRequest(machine, class_, data))
+            found = await self._provider.status(
+                GetMachineStatusRequest(machine, class_, credentials.data)
+            )
         except ProviderFailed as failure:
+            if is_forced(machine) and is_class_at_fault(failure, credentials):
+                unknown = last_operation.vm_status_unknowable(failure.text)
+                return await self._record.proceed(machine, unknown)
             answer = provider_answers.on_vm_status_error(failure.error, failure.text)
             return await self._record.answered(machine, class_, answer)
         if not found.node_name:

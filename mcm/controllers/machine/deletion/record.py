@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import final
 
 from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase
+from mcm.api.names import LABEL_FORCE_DELETION
 from mcm.controllers.machine import status
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
 from mcm.controllers.machine.deletion.provider_answers import Answer
@@ -59,7 +60,7 @@ class DeletionRecord:
             return await control.write_status(machine, wanted)
         control.tell(machine, EventType.WARNING, "ProviderError", answer.operation.description)
         await control.write_failure(machine, wanted)
-        wait = self.failed(machine, answer.pace, self.circumstances(class_))
+        wait = self.failed(machine, answer.pace, self.circumstances(machine, class_))
         return Outcome(after=wait, reason="provider error")
 
     def failed(self, machine: Machine, pace: Pace, circumstances: Hashable) -> float:
@@ -75,7 +76,8 @@ class DeletionRecord:
     def failures(self, machine: Machine) -> int:
         return self._backoff.count(machine.metadata.uid)
 
-    def circumstances(self, class_: MachineClass) -> tuple[str, ...]:
-        """What a failed call to the provider depends on."""
+    def circumstances(self, machine: Machine, class_: MachineClass) -> tuple[str, ...]:
+        """What a failed call to the provider, or what follows from it, depends on."""
+        forced = machine.metadata.labels.get(LABEL_FORCE_DELETION, "")
         versions = self._control.credentials(class_).versions
-        return (class_.metadata.resource_version, *versions)
+        return (forced, class_.metadata.resource_version, *versions)

@@ -120,7 +120,7 @@ async def test_a_missing_class_is_named_with_the_remedy_and_its_coming_is_notice
         )
         assert last.state == "Failed"
         await b.settle(300)
-        assert len(b.written("machines")) == 2
+        assert len(b.written("machines")) == 1
         await b.make_class()
         assert await b.until_phase("Pending") < 1.0
         assert "CreationBlocked" in b.events()
