@@ -30,6 +30,7 @@ check: $(VENV)/.development
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	MYPYPATH=examples/provider-directory $(BIN)/mypy -p mcm_provider_directory
 	$(BIN)/python tests/generated_files.py
 
 format: $(VENV)/.development

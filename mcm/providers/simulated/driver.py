@@ -209,7 +209,7 @@ class SimulatedDriver:
         ids = []
         for spec in request.pv_specs:
             csi = spec.get("csi")
-            if isinstance(csi, dict) and "volumeHandle" in csi:
+            if isinstance(csi, dict) and csi.get("volumeHandle"):
                 ids.append(str(csi["volumeHandle"]))
         return GetVolumeIDsResponse(tuple(ids))
 

@@ -69,6 +69,7 @@ def test_every_file_in_an_answer_is_read() -> None:
     ],
 )
 def test_nobody_else_does_it(question: str, sign: str) -> None:
-    doing = files_with(sign)
+    # The kit for authors of drivers calls every verb, and no controller.
+    doing = {file for file in files_with(sign) if not file.startswith("conformance/")}
     assert doing
     assert doing <= {file for file, _ in ANSWERS[question]}

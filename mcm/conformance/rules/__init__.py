@@ -1,0 +1,32 @@
+"""All rules of the driver contract, in the order in which they are checked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mcm.conformance.rule import Rule, rules_in
+from mcm.conformance.rules import (
+    cancellation,
+    concurrency,
+    existence,
+    initialization,
+    neighbours,
+    refusals,
+    repetition,
+    volumes,
+)
+
+RULES: Final[tuple[Rule, ...]] = tuple(
+    found
+    for module in (
+        existence,
+        repetition,
+        initialization,
+        concurrency,
+        cancellation,
+        refusals,
+        neighbours,
+        volumes,
+    )
+    for found in rules_in(module)
+)
