@@ -32,6 +32,8 @@ from mcm.driver import (
     InitializeMachineResponse,
     ListMachinesRequest,
     ListMachinesResponse,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
     as_driver_error,
 )
 
@@ -137,6 +139,26 @@ class Lab:
             for provider_id, name in answer.machines.items()
             if self._token in name or self._token in provider_id
         }
+
+    async def update(
+        self,
+        machine: Machine,
+        to: MachineClass,
+        *,
+        last_applied: MachineClass | None,
+        attempted: MachineClass | None = None,
+        by: Driver | None = None,
+    ) -> UpdateMachineResponse:
+        request = UpdateMachineRequest(
+            machine,
+            to,
+            self._secret(None),
+            provider_id=machine.spec.provider_id,
+            last_applied_provider_spec=last_applied.provider_spec if last_applied else None,
+            attempted_provider_specs=(attempted.provider_spec,) if attempted else (),
+        )
+        verb = (by or self.driver).update_machine
+        return await self._call(verb, request, UpdateMachineResponse)
 
     async def volume_ids(self, request: GetVolumeIDsRequest) -> tuple[str, ...]:
         answer = await self._call(self.driver.get_volume_ids, request, GetVolumeIDsResponse)

@@ -13,6 +13,7 @@ from mcm.conformance.rules import (
     neighbours,
     refusals,
     repetition,
+    updates,
     volumes,
 )
 
@@ -26,6 +27,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         cancellation,
         refusals,
         neighbours,
+        updates,
         volumes,
     )
     for found in rules_in(module)

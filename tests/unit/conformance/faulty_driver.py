@@ -26,6 +26,8 @@ from mcm.driver import (
     InitializeMachineResponse,
     ListMachinesRequest,
     ListMachinesResponse,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
 )
 
 PASSWORD = b"correct horse battery staple"
@@ -173,6 +175,18 @@ class FaultyDriver:
                 Code.UNINITIALIZED, "not initialized", provider_id=named, node_name=vm.machine
             )
         return GetMachineStatusResponse(vm.id, vm.machine)
+
+    async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        await self._await()
+        if self._cloud.vms.get(request.provider_id) is None:
+            if self._has("updates nothing"):
+                return UpdateMachineResponse()
+            raise DriverError(Code.NOT_FOUND, "no such VM")
+        if request.last_applied_provider_spec is None and self._has("must know what was"):
+            raise DriverError(Code.INVALID_ARGUMENT, "nobody knows what was applied")
+        if request.attempted_provider_specs and self._has("never goes back"):
+            raise DriverError(Code.INTERNAL, "the last update is not finished")
+        return UpdateMachineResponse()
 
     async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
         machine, cluster = request.machine, _cluster(request.machine_class)

@@ -59,6 +59,9 @@ FAULTS = {
     "an-uninitialized-vm-is-named": ["names nothing"],
     "a-neighbours-vm-is-not-listed": ["sees all clusters"],
     "a-neighbours-vm-is-not-deleted": ["sees all clusters"],
+    "an-update-to-the-same-is-harmless": ["must know what was"],
+    "an-update-can-be-repeated-and-taken-back": ["never goes back"],
+    "what-is-not-there-is-not-updated": ["updates nothing"],
     "no-volume-has-no-id": ["invents volumes"],
     "volumes-that-it-does-not-know-are-left-out": ["stumbles over volumes"],
     "a-volume-has-its-id": ["invents volumes"],
@@ -86,6 +89,7 @@ def subject(*faults: str) -> Subject:
         new_driver=lambda: FaultyDriver(cloud, frozenset(faults)),
         machine_class=class_of("ours"),
         neighbour=class_of("theirs"),
+        changed_class=class_of("ours"),
         secret={"password": PASSWORD},
         refusals=[
             Refusal(

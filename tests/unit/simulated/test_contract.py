@@ -27,6 +27,7 @@ def subject_with(**fields: object) -> Subject:
     return Subject(
         new_driver=_nowhere,
         machine_class=class_named("small", **fields),
+        changed_class=class_named("small", tags={"vm": {"team": "blue"}}, **fields),
         secret=SECRET,
         refusals=[
             Refusal(
