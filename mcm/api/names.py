@@ -66,6 +66,11 @@ ANNOTATION_LAST_APPLIED_ALT: Final = "node.machine.sapcloud.io/last-applied-anno
 ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY: Final = (
     "node.machine.sapcloud.io/last-applied-virtual-capacity"
 )
+ANNOTATION_LAST_APPLIED_PROVIDER_SPEC: Final = "last-applied-providerspec"
+"""On a Machine: the ``providerSpec`` its VM was made with or last brought to. JSON, or the SHA-256
+of it where it is too long. No prefix: the hot-update proposal has none."""
+ANNOTATION_IN_FLIGHT_PROVIDER_SPECS: Final = "inflight-providerspecs"
+"""On a Machine whose VM is being updated: JSON list of those that were tried since."""
 ANNOTATION_NOT_MANAGED_BY_MCM: Final = "node.machine.sapcloud.io/not-managed-by-mcm"
 """On a Node without Machine: ``1``."""
 NOT_MANAGED_VALUE: Final = "1"

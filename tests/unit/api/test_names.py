@@ -22,6 +22,8 @@ _PINNED = {
     "LABEL_SELECTED_FOR_UPDATE": "node.machine.sapcloud.io/selected-for-update",
     "LABEL_UPDATE_RESULT": "node.machine.sapcloud.io/update-result",
     "LABEL_NODE_MACHINE_NAME": "node.gardener.cloud/machine-name",
+    "ANNOTATION_LAST_APPLIED_PROVIDER_SPEC": "last-applied-providerspec",
+    "ANNOTATION_IN_FLIGHT_PROVIDER_SPECS": "inflight-providerspecs",
     "ANNOTATION_PRIORITY": "machinepriority.machine.sapcloud.io",
     "ANNOTATION_REVISION": "deployment.kubernetes.io/revision",
     "ANNOTATION_REVISION_HISTORY": "deployment.kubernetes.io/revision-history",

@@ -123,6 +123,7 @@ class Creation:
             node_name=vm.node_name,
             provider_id=vm.provider_id,
             has_target=self._has_target,
+            provider_spec=vm.made_with,
         )
         return machine if patch is None else await self._control.patch(machine, patch)
 

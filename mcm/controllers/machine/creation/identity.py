@@ -1,25 +1,37 @@
-"""The record of a VM on its machine: provider ID, the Node's name, and a priority."""
+"""The record of a VM on its machine: provider ID, Node's name, priority, what it was made with."""
 
 from __future__ import annotations
 
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_PRIORITY, LABEL_NODE, PRIORITY_DEFAULT
+from mcm.controllers.machine.update.hot_record import made_with
 from mcm.controllers.preconditions import for_this_object
 
 
 def identity_patch(
-    machine: Machine, *, node_name: str, provider_id: str, has_target: bool
+    machine: Machine,
+    *,
+    node_name: str,
+    provider_id: str,
+    has_target: bool,
+    provider_spec: JSONObject | None = None,
 ) -> JSONObject | None:
     """Record the VM, the Node's name and a priority, as far as they are missing; None if none is.
 
-    Without a target cluster there are no Nodes to name.
+    Without a target cluster there are no Nodes to name. ``provider_spec`` is what the VM was made
+    with, if it was made just now; what is recorded of an earlier one goes.
     """
     metadata: dict[str, object] = {}
     if has_target and node_name and LABEL_NODE not in machine.metadata.labels:
         metadata["labels"] = {LABEL_NODE: node_name}
+    annotations: dict[str, str | None] = {}
     if not machine.metadata.annotations.get(ANNOTATION_PRIORITY):
-        metadata["annotations"] = {ANNOTATION_PRIORITY: PRIORITY_DEFAULT}
+        annotations[ANNOTATION_PRIORITY] = PRIORITY_DEFAULT
+    if provider_spec is not None:
+        annotations |= made_with(machine, provider_spec)
+    if annotations:
+        metadata["annotations"] = annotations
     change: JSONObject = {"metadata": metadata} if metadata else {}
     if not machine.spec.provider_id and provider_id:
         change["spec"] = {"providerID": provider_id}

@@ -13,6 +13,7 @@ import msgspec
 
 from mcm.api.core import NodeAddress
 from mcm.api.machine import Machine
+from mcm.api.meta import JSONObject
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
@@ -43,6 +44,7 @@ class Vm:
     """What the provider tells of a machine's VM; its names only if it told them.
 
     ``initialized``: it says that there is nothing to initialise, or it has been done.
+    ``made_with`` is the provider spec of one that was certainly made just now.
     """
 
     provider_id: str
@@ -50,6 +52,15 @@ class Vm:
     addresses: tuple[NodeAddress, ...] = ()
     known_state: str = ""
     initialized: bool = True
+    made_with: JSONObject | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _NoVm:
+    """``certain``: the provider said so, not that it cannot tell."""
+
+    certain: bool
 
 
 @final
@@ -86,13 +97,12 @@ class VMCreation:
         Of one that is not initialised the names may be unknown: :meth:`initialize` tells them.
         Claims the machine once the provider has answered, and raises what that write does.
         """
-        vm = await self._find(inputs)
+        found = await self._find(inputs)
         inputs = replace(inputs, machine=await claimed(self._control, inputs.machine))
-        if vm is None:
-            vm = await self._build(inputs)
-        elif not vm.initialized:
-            return vm
-        return self._named(inputs.machine, vm)
+        if isinstance(found, _NoVm):
+            made = await self._build(inputs, certainly_new=found.certain)
+            return self._named(inputs.machine, made)
+        return self._named(inputs.machine, found) if found.initialized else found
 
     async def initialize(self, inputs: CreationInputs, machine: Machine, vm: Vm) -> Vm:
         """Have ``vm`` initialised; return all that is known of it then. ``machine`` names it
@@ -125,8 +135,8 @@ class VMCreation:
         error = DriverError(Code.INTERNAL, "the provider named no provider ID or no node name")
         raise self._incomplete(machine, ProviderFailed(error, str(error)))
 
-    async def _find(self, inputs: CreationInputs) -> Vm | None:
-        """Ask the provider for the machine's VM; None if there certainly is none yet."""
+    async def _find(self, inputs: CreationInputs) -> Vm | _NoVm:
+        """Ask the provider for the machine's VM."""
         request = GetMachineStatusRequest(inputs.machine, inputs.class_, inputs.credentials.data)
         try:
             found = await self._provider.status(request)
@@ -134,11 +144,11 @@ class VMCreation:
             return self._unfound(inputs.machine, failure)
         return Vm(found.provider_id, found.node_name, found.addresses)
 
-    def _unfound(self, machine: Machine, failure: ProviderFailed) -> Vm | None:
+    def _unfound(self, machine: Machine, failure: ProviderFailed) -> Vm | _NoVm:
         recorded = machine.spec.provider_id
         match provider_answers.existence(failure.error, recorded=bool(recorded)):
             case Existence.ABSENT:
-                return None
+                return _NoVm(certain=failure.code is Code.NOT_FOUND)
             case Existence.ASSUMED:
                 return Vm(recorded, machine.node_name)
             case Existence.UNINITIALIZED if failure.error is not None:
@@ -156,7 +166,7 @@ class VMCreation:
                 )
                 raise CreationIncomplete(unclear) from failure
 
-    async def _build(self, inputs: CreationInputs) -> Vm:
+    async def _build(self, inputs: CreationInputs, *, certainly_new: bool) -> Vm:
         machine = await self._recorded(inputs.machine)
         data = await user_data_for(machine, inputs.credentials.data, self._tokens)
         try:
@@ -173,6 +183,8 @@ class VMCreation:
             made.addresses,
             known_state=made.last_known_state,
             initialized=False,
+            # What was found rather than made may be an earlier state of the class.
+            made_with=inputs.class_.provider_spec if certainly_new else None,
         )
 
     async def _recorded(self, machine: Machine) -> Machine:

@@ -36,3 +36,20 @@ def test_without_target_cluster_there_is_no_node_to_name() -> None:
     patch = identified(machine(), has_target=False)
     assert isinstance(patch, dict)
     assert "labels" not in patch["metadata"]
+
+
+def test_what_a_new_vm_was_made_with_is_recorded_in_the_same_patch() -> None:
+    patch = identity_patch(
+        machine(), node_name="n", provider_id="p", has_target=True, provider_spec={"b": 1, "a": {}}
+    )
+    assert patch == {
+        "metadata": {
+            "uid": "uid-m",
+            "labels": {"node": "n"},
+            "annotations": {
+                "machinepriority.machine.sapcloud.io": "3",
+                "last-applied-providerspec": '{"a":{},"b":1}',
+            },
+        },
+        "spec": {"providerID": "p"},
+    }
