@@ -67,6 +67,8 @@ def failure_of(raised: BaseException, *, verb: str, subject: str, mask: Mask) ->
             extra={"verb": verb, "subject": subject, "error": lines[-_LONGEST_TRACEBACK:]},
         )
         return ProviderFailed(None, _shown(f"{type(raised).__name__}: {_text(raised)}", mask))
+    if known.code is Code.OK:
+        return failed(Code.INTERNAL, f"the driver broke its contract: {verb} failed with code OK")
     error = DriverError(
         _code(known.code),
         _shown(_text(known.message), mask),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast, final
 
-from mcm.api.machine import MachineClass
+from mcm.api.machine import Machine, MachineClass
 from mcm.api.timestamps import rfc3339
 from mcm.clock import Clock
 from mcm.controllers.provider.bounded import BoundedCalls, Overdue, Runaway
@@ -24,6 +24,8 @@ from mcm.driver.contract import (
     Driver,
     GetMachineStatusRequest,
     GetMachineStatusResponse,
+    GetVolumeIDsRequest,
+    GetVolumeIDsResponse,
     InitializeMachineRequest,
     InitializeMachineResponse,
     ListMachinesRequest,
@@ -45,6 +47,7 @@ R = TypeVar(
     DeleteMachineResponse,
     GetMachineStatusResponse,
     ListMachinesResponse,
+    GetVolumeIDsResponse,
 )
 
 
@@ -148,6 +151,26 @@ class Provider:
             request.secret,
             ListMachinesResponse,
             lambda: self._driver.list_machines(request),
+        )
+        return await self._through(call)
+
+    async def volume_ids(
+        self,
+        request: GetVolumeIDsRequest,
+        *,
+        machine: Machine,
+        machine_class: MachineClass,
+        secret: Mapping[str, bytes],
+    ) -> GetVolumeIDsResponse:
+        """Translate the volumes of ``machine``'s pods. A call that hangs holds up no other verb:
+        the machine can be deleted all the same."""
+        call = _Call(
+            "get_volume_ids",
+            f"volumes of machine {machine.metadata.key}",
+            machine_class,
+            secret,
+            GetVolumeIDsResponse,
+            lambda: self._driver.get_volume_ids(request),
         )
         return await self._through(call)
 

@@ -27,6 +27,8 @@ def _fits(name: str, value: object) -> bool:
     match name:
         case "addresses":
             return isinstance(value, tuple) and all(isinstance(a, NodeAddress) for a in value)
+        case "volume_ids":
+            return isinstance(value, tuple) and all(isinstance(id_, str) for id_ in value)
         case "machines":
             return isinstance(value, Mapping) and all(
                 isinstance(text, str) for pair in value.items() for text in pair

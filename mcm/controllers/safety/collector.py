@@ -14,6 +14,7 @@ from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.controllers.provider import Credentials, Provider, ProviderFailed
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.controllers.safety.list_retries import ListRetries
 from mcm.controllers.safety.orphans import Unclaimed, Vm, is_claimed, vms_in
 from mcm.driver.codes import Code
 from mcm.driver.contract import DeleteMachineRequest, ListMachinesRequest
@@ -27,11 +28,7 @@ _SPREAD = 0.1
 
 @final
 class OrphanCollector:
-    """Looks at one class a call; ``period`` seconds lie between two looks when all is well.
-
-    Raises :class:`mcm.driver.errors.DriverError` when the provider cannot list: the runtime backs
-    off.
-    """
+    """Looks at one class a call; ``period`` seconds lie between two looks when all is well."""
 
     def __init__(
         self,
@@ -56,18 +53,26 @@ class OrphanCollector:
         self._period = period
         self._random = random
         self._unclaimed: dict[str, Unclaimed] = {}
+        self._retries = ListRetries(period=period, random=random)
+
+    def is_failing(self, key: str) -> bool:
+        """Tell whether the class ``namespace/name`` could not be looked at the last time."""
+        return self._retries.is_failing(key)
 
     async def reconcile(self, key: str) -> Outcome:
         """Look at the class ``namespace/name``."""
         class_ = self._classes.get(key)
         if class_ is None:
             self._unclaimed.pop(key, None)
+            self._retries.forget(key)
             return DONE
         if opaque := self._unreadable_in(class_.metadata.namespace):
             return Outcome(after=self._period, reason=f"cannot read machine {opaque}")
-        listed = await self._list(class_)
-        if listed is None:
-            return Outcome(after=self._period, reason="the provider lists nothing")
+        try:
+            listed = await self._list(class_)
+        except ProviderFailed as failure:
+            return self._unlisted(class_, failure)
+        self._retries.forget(key)
         unclaimed = self._unclaimed.setdefault(key, Unclaimed())
         found = [vm for vm in vms_in(listed) if self._is_unclaimed(class_, vm)]
         for vm in unclaimed.look(found, self._clock.monotonic()):
@@ -83,14 +88,20 @@ class OrphanCollector:
         nameless = "without a name" if "" in self._machines.unreadable else ""
         return next(opaque, nameless)
 
-    async def _list(self, class_: MachineClass) -> Mapping[str, str] | None:
+    async def _list(self, class_: MachineClass) -> Mapping[str, str]:
         request = ListMachinesRequest(class_, self._credentials(class_).data)
-        try:
-            return (await self._provider.list(request)).machines
-        except ProviderFailed as failure:
-            if failure.error is not None and failure.code is Code.UNIMPLEMENTED:
-                return None
-            raise failure.as_driver_error() from failure
+        return (await self._provider.list(request)).machines
+
+    def _unlisted(self, class_: MachineClass, failure: ProviderFailed) -> Outcome:
+        """Only what was found unclaimed again and again counts: what was known stays as it is."""
+        key = class_.metadata.key
+        if failure.error is not None and failure.code is Code.UNIMPLEMENTED:
+            self._retries.forget(key)
+            return Outcome(after=self._period, reason="the provider lists nothing")
+        if not self._retries.is_failing(key):
+            self._tell(class_, "OrphanVMsUnknown", f"VMs cannot be listed: {failure.text}")
+        wait = self._retries.failed(key, failure.error)
+        return Outcome(after=wait, reason=f"provider answered {failure.code.text}")
 
     def _is_unclaimed(self, class_: MachineClass, vm: Vm) -> bool:
         namespace = class_.metadata.namespace
@@ -127,7 +138,7 @@ class OrphanCollector:
             return None
 
     def _tell(self, class_: MachineClass, reason: str, note: str) -> None:
-        logger.warning("orphan VM", extra={"reason": reason, "note": note})
+        logger.warning("orphan VMs", extra={"reason": reason, "note": note})
         self._events.event(MACHINE_CLASSES, class_, EventType.WARNING, reason, note)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mcm.api.core import SECRETS
+from mcm.api.core import SECRETS, Secret
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.indexes import classes_using, index_classes
 from mcm.controllers.provider import collect
 from mcm.controllers.runtime import Controller
 from mcm.controllers.safety.collector import OrphanCollector
+from mcm.controllers.safety.orphans import is_ambiguous
 from mcm.informers import Change
 from mcm.workqueue import INITIAL_PRIORITY
 
@@ -18,20 +20,19 @@ NAME = "machinesafetyorphanvms"
 _WORKERS = 4
 _SETTLE = 30.0
 """Seconds after a machine's end at which to look: one look for all that end about the same time."""
-_AMBIGUOUS = "OutOfRange"
-"""The machine code by which providers say that several VMs bear one machine's name."""
 
 
 def build(ctx: ControllerContext) -> Sequence[Controller]:
     """Make the controller and register its handlers; nothing runs yet."""
     classes = ctx.control_informers.informer(MACHINE_CLASSES)
     machines = ctx.control_informers.informer(MACHINES)
-    secrets = ctx.control_informers.store(SECRETS)
+    secrets = ctx.control_informers.informer(SECRETS)
+    index_classes(classes.store)
     queue = ctx.queue(NAME)
     collector = OrphanCollector(
         classes=classes.store,
         machines=machines.store,
-        credentials=lambda machine_class: collect(machine_class, secrets.get),
+        credentials=lambda machine_class: collect(machine_class, secrets.store.get),
         provider=ctx.provider,
         reader=ctx.control,
         events=ctx.events,
@@ -41,8 +42,17 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     )
 
     def on_class(change: Change[MachineClass]) -> None:
-        if change.old is None or change.new is None:
-            queue.add(change.object.metadata.key, priority=INITIAL_PRIORITY)
+        key = change.object.metadata.key
+        if change.old is None or change.new is None or mends(key, change):
+            queue.add(key, priority=INITIAL_PRIORITY)
+
+    def on_secret(change: Change[Secret]) -> None:
+        for class_ in classes_using(classes.store, change.object.metadata.key):
+            if mends(class_.metadata.key, change):
+                queue.add(class_.metadata.key, priority=INITIAL_PRIORITY)
+
+    def mends(key: str, change: Change[MachineClass] | Change[Secret]) -> bool:
+        return not change.resync and collector.is_failing(key)
 
     def on_machine(change: Change[Machine]) -> None:
         if key := class_to_look_at(change):
@@ -50,6 +60,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
 
     classes.add_handler(on_class)
     machines.add_handler(on_machine)
+    secrets.add_handler(on_secret)
     return (ctx.controller(NAME, queue, collector.reconcile, workers=_WORKERS, regards=classes),)
 
 
@@ -60,11 +71,7 @@ def class_to_look_at(change: Change[Machine]) -> str:
     """
     old, new = change.old, change.new
     machine = change.object
-    ambiguous = new is not None and _is_ambiguous(new) and not (old and _is_ambiguous(old))
+    ambiguous = new is not None and is_ambiguous(new) and not (old and is_ambiguous(old))
     if not machine.spec.class_.name or (new is not None and not ambiguous):
         return ""
     return f"{machine.metadata.namespace}/{machine.spec.class_.name}"
-
-
-def _is_ambiguous(machine: Machine) -> bool:
-    return _AMBIGUOUS in machine.status.last_operation.description

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import final
 
 from mcm.api.machine import Machine, MachinePhase
+from mcm.driver.codes import Code
 
 GRACE = 300.0
 """Seconds between the first look that finds a VM unclaimed and the one that may delete it. What is
 just being made or deleted looks unclaimed too, for moments."""
 
+_AMBIGUOUS = Code.OUT_OF_RANGE.text
 _IN_CREATION = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
 
 
@@ -28,7 +30,8 @@ def is_claimed(vm: Vm, machine: Machine | None) -> bool:
     """Tell whether the machine of that name (None: there is none) may own ``vm``.
 
     It does unless it clearly owns another one: a machine still being made, being taken away, or
-    without recorded VM settles by itself what belongs to it.
+    without recorded VM settles by itself what belongs to it. One whose provider finds several VMs
+    does not: it has its own, and cannot go on before the others are gone.
     """
     if machine is None:
         return False
@@ -36,9 +39,14 @@ def is_claimed(vm: Vm, machine: Machine | None) -> bool:
     return (
         not recorded
         or recorded == vm.provider_id
-        or machine.phase in _IN_CREATION
+        or (machine.phase in _IN_CREATION and not is_ambiguous(machine))
         or machine.metadata.deletion_timestamp is not None
     )
+
+
+def is_ambiguous(machine: Machine) -> bool:
+    """Tell whether the provider says that several VMs bear the machine's name."""
+    return _AMBIGUOUS in machine.status.last_operation.description
 
 
 @final

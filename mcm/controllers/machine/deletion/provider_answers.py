@@ -36,6 +36,10 @@ def on_vm_status_error(error: DriverError | None, text: str) -> Answer:
             return Answer(last_operation.vm_not_found_before_drain())
         case Code.UNINITIALIZED:
             return Answer(last_operation.vm_uninitialized_before_drain())
+        case Code.OUT_OF_RANGE:
+            # Which of several VMs is the machine's will not become clear by waiting: those named
+            # after a machine that is being deleted are left alone by the collector of orphans.
+            return Answer(last_operation.vm_status_unknowable(text))
         case code if code.transient:
             return Answer(last_operation.vm_status_retry(), Pace.TRANSIENT)
         case _:
