@@ -118,7 +118,7 @@ _SETTINGS_HELP = {
     "machine-health-timeout": "Time a machine may be unhealthy before it is Failed.",
     "machine-drain-timeout": "Time a drain may take before the deletion is forced.",
     "machine-inplace-update-timeout": "Time an in-place update may take before it has failed.",
-    "machine-preserve-timeout": "How long a preserved machine is kept.",
+    "machine-preserve-timeout": "How long a preserved machine is kept, unless it says otherwise.",
     "machine-max-evict-retries": "Evictions of a pod before it is deleted.",
     "machine-pv-detach-timeout": "Time to wait for volumes to detach.",
     "machine-pv-reattach-timeout": "Time to wait for volumes to attach elsewhere.",

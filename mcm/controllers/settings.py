@@ -77,7 +77,7 @@ class ControllerSettings:
     preserve_timeout: timedelta = field(
         default=timedelta(hours=96), metadata=_flag("machine-preserve-timeout")
     )
-    """How long a set spares a Failed machine that is to be preserved."""
+    """How long a machine is kept for somebody to look at it."""
     node_conditions: tuple[str, ...] = field(
         default=("KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"),
         metadata=_flag("node-conditions"),

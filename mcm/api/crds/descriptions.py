@@ -50,8 +50,8 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "creationTimeout": "How long a machine may take to join before it counts as failed.",
         "inPlaceUpdateTimeout": "How long an update in place may take before it counts as failed."
         + _NOT_YET,
-        "machinePreserveTimeout": "How long a failed machine is kept for inspection once that was"
-        " asked for. Only its set acts on it yet, by not replacing the machine.",
+        "machinePreserveTimeout": "How long a machine is kept for inspection once that was asked"
+        " for by the annotation node.machine.sapcloud.io/preserve on it or its Node, as 96h0m0s.",
         "disableHealthTimeout": "Never declare the machine failed because it is unhealthy.",
         "maxEvictRetries": "How often a refused eviction is tried again during a drain.",
         "nodeConditions": "Node conditions, separated by commas, that make a machine unhealthy.",
@@ -116,7 +116,7 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "phase": "Pending, Available, Running, Unknown, Failed, Terminating and others.",
         "timeoutActive": "Whether a timeout runs for this phase.",
         "lastUpdateTime": "Since when the phase holds.",
-        "preserveExpiryTime": "Until when the machine is kept for inspection. Not written yet.",
+        "preserveExpiryTime": "Until when the machine is kept for inspection; may be moved.",
     },
     machine.MachineClass: {
         "": "MachineClass says how machines are made at a cloud provider, for many to share.",

@@ -29,6 +29,7 @@ from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.machine.preservation.preservation import Preservation
 from mcm.controllers.machine.reconciler import StepAct
 from mcm.controllers.provider import Provider
 from mcm.controllers.reachability import Reachability
@@ -57,6 +58,7 @@ class Assembly:
     def _acts_of_the_vm(self, tokens: BootstrapTokens | None) -> Mapping[Step, StepAct]:
         return {
             Step.CLAIM: partial(claim, self.control),
+            Step.PRESERVE: Preservation(self.control, self.target, self._drain()).follow,
             Step.CREATE: self._creation(tokens).create,
             Step.DELETE: self._deletion(tokens).delete,
         }

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum, auto
 
 from mcm.api.machine import Machine, MachinePhase
-from mcm.api.names import MACHINE_FINALIZER
+from mcm.api.names import ANNOTATION_PRESERVE, MACHINE_FINALIZER
 from mcm.controllers.machine.initialization import is_recorded_as_uninitialized
 
 
@@ -27,6 +27,8 @@ class Step(StrEnum):
     """Keep its Node as the template says."""
     CHECK_HEALTH = auto()
     """Judge it by its Node's conditions."""
+    PRESERVE = auto()
+    """Keep it as it is for somebody to look at, or stop that."""
     CREATE = auto()
     """See that its VM exists, and record it."""
     DELETE = auto()
@@ -56,9 +58,20 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
     steps = [Step.CLAIM] if not claimed and may_have_vm(machine) else []
     if has_target and machine.node_name and machine.phase:
         steps.extend(_OF_ITS_NODE)
+    if machine.phase != MachinePhase.TERMINATING and (
+        Step.CHECK_HEALTH in steps or _is_to_be_kept(machine)
+    ):
+        steps.append(Step.PRESERVE)
     if needs_creation(machine):
         steps.append(Step.CREATE)
     return tuple(steps)
+
+
+def _is_to_be_kept(machine: Machine) -> bool:
+    """Tell whether the machine itself says so; its Node may say so as well."""
+    if machine.status.current_status.preserve_expiry_time is not None:
+        return True
+    return ANNOTATION_PRESERVE in machine.metadata.annotations
 
 
 def next_step(

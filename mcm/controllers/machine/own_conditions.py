@@ -27,6 +27,8 @@ class OwnCondition(StrEnum):
     """False: other machines name the same Node, and nothing tells whose it is."""
     INITIALIZED = "Initialized"
     """False: InitializeMachine is still to be called for its VM."""
+    PRESERVATION_APPLIED = "PreservationApplied"
+    """False: what is asked for cannot be read, or the Node can be neither marked nor drained."""
 
 
 _OURS = frozenset(OwnCondition)

@@ -27,6 +27,7 @@ class MachineSettings:
     creation_timeout: timedelta
     health_timeout: timedelta | None
     drain_timeout: timedelta
+    preserve_timeout: timedelta
     evict_retries: int
     node_conditions: frozenset[str]
 
@@ -49,6 +50,7 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
         ),
         health_timeout=None if spec.disable_health_timeout else health,
         drain_timeout=drain,
+        preserve_timeout=_first((spec.machine_preserve_timeout,), defaults.preserve_timeout),
         evict_retries=max(0, min(retries, drain // EVICTION_INTERVAL)),
         node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )

@@ -20,6 +20,13 @@ from mcm.controllers.preconditions import for_this_version
 REPETITION_WINDOW = timedelta(minutes=30)
 """A failure that keeps being the same is written once in this time."""
 
+_TIMED = (
+    MachinePhase.UNKNOWN,
+    MachinePhase.IN_PLACE_UPDATING,
+    MachinePhase.IN_PLACE_UPDATE_FAILED,
+)
+"""Phases that may last so long, counted from ``lastUpdateTime``."""
+
 _VARYING = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z-]{0,64}[0-9])[0-9a-z-]{12,128}|[0-9]+",
     re.IGNORECASE,
@@ -44,6 +51,20 @@ def with_phase(
         preserve_expiry_time=None if phase is MachinePhase.TERMINATING else expiry,
     )
     return msgspec.structs.replace(status, current_status=current)
+
+
+def with_preservation(
+    status: MachineStatus, until: datetime | None, now: datetime
+) -> MachineStatus:
+    """Keep the machine ``until`` then; None: no longer. A clock of its phase goes on as it was."""
+    current = status.current_status
+    if current.preserve_expiry_time == until:
+        return status
+    since = current.last_update_time
+    if current.phase not in _TIMED or since is None:
+        since = whole_seconds(now)
+    changed = msgspec.structs.replace(current, preserve_expiry_time=until, last_update_time=since)
+    return msgspec.structs.replace(status, current_status=changed)
 
 
 def with_conditions(status: MachineStatus, conditions: Sequence[NodeCondition]) -> MachineStatus:

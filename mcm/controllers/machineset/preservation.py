@@ -1,6 +1,6 @@
 """Which Failed machines are kept for somebody to look at, and until when.
 
-``preserveExpiryTime`` decides where somebody stamped it, which nothing here does yet; else the
+``preserveExpiryTime`` decides once the machine's own controller has stamped it; until then the
 request itself protects, for as long as the preservation could at most last.
 """
 
@@ -11,14 +11,9 @@ from datetime import datetime, timedelta
 from mcm.api.core import Node
 from mcm.api.durations import parse_duration
 from mcm.api.machine import Machine
-from mcm.api.names import (
-    ANNOTATION_LAST_APPLIED_PRESERVE,
-    ANNOTATION_PRESERVE,
-    PRESERVE_AUTO,
-    PRESERVE_NOW,
-    PRESERVE_WHEN_FAILED,
-)
+from mcm.api.names import PRESERVE_AUTO, PRESERVE_NOW, PRESERVE_WHEN_FAILED
 from mcm.controllers.replicas.deletion_order import preserved_until
+from mcm.controllers.replicas.preserve_request import preserve_request
 
 _REQUESTS = frozenset({PRESERVE_NOW, PRESERVE_WHEN_FAILED, PRESERVE_AUTO})
 
@@ -34,20 +29,10 @@ def protected_until(
     until = preserved_until(machine)
     if until is not None:
         return until
-    if _request(machine, node) not in _REQUESTS:
+    if preserve_request(machine, node) not in _REQUESTS:
         return None
     since = machine.status.current_status.last_update_time or machine.metadata.creation_timestamp
     return None if since is None else since + _timeout(machine, preserve_timeout)
-
-
-def _request(machine: Machine, node: Node | None) -> str:
-    """The Node's word counts, also its silence after it once spoke; else the machine's."""
-    annotations = machine.metadata.annotations
-    on_node = node.metadata.annotations.get(ANNOTATION_PRESERVE, "") if node else ""
-    followed_node = node is not None and annotations.get(ANNOTATION_LAST_APPLIED_PRESERVE)
-    if on_node or followed_node:
-        return on_node
-    return annotations.get(ANNOTATION_PRESERVE, "")
 
 
 def _timeout(machine: Machine, otherwise: timedelta) -> timedelta:

@@ -25,6 +25,7 @@ SETTINGS = MachineSettings(
     creation_timeout=timedelta(minutes=20),
     health_timeout=timedelta(minutes=10),
     drain_timeout=timedelta(hours=2),
+    preserve_timeout=timedelta(hours=96),
     evict_retries=360,
     node_conditions=frozenset({"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure"}),
 )

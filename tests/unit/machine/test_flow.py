@@ -9,7 +9,13 @@ from mcm.controllers.machine.flow import Step, needs_creation, steps_of
 from tests.unit.machine.objects import BORN, machine
 
 TERMINATING = MachinePhase.TERMINATING
-OF_ITS_NODE = (Step.VALIDATE, Step.DELETE_WITH_NODE, Step.SYNC_NODE, Step.CHECK_HEALTH)
+OF_ITS_NODE = (
+    Step.VALIDATE,
+    Step.DELETE_WITH_NODE,
+    Step.SYNC_NODE,
+    Step.CHECK_HEALTH,
+    Step.PRESERVE,
+)
 
 
 @pytest.mark.parametrize(
