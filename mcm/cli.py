@@ -150,6 +150,30 @@ def crds(provider: str) -> None:
         _print("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()))
 
 
+class _Lazily(click.Group):
+    """A group whose module is imported when it is used: a manager that starts needs none of it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._group().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._group().get_command(ctx, cmd_name)
+
+    def _group(self) -> click.Group:
+        from mcm.vm.command import vm
+
+        return vm
+
+
+@main.command(cls=_Lazily)
+def vm() -> None:
+    """Create, find, update and delete one VM of a machine class by hand.
+
+    For trying out a class, its credentials or a provider. No manager runs, and no cluster is
+    needed, unless the provider's cloud is one: `--kubeconfig` names it.
+    """
+
+
 @main.command()
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
 def version(output: str) -> None:

@@ -49,6 +49,43 @@ def test_its_own_tests_pass_where_it_is_installed(site: Path, tmp_path: Path) ->
     assert "does not implement GetVolumeIDs" in output
 
 
+@pytest.fixture
+def manifests(tmp_path: Path) -> tuple[str, str]:
+    """The example's class, with a folder of this test for its cloud, and its Secret."""
+    cloud = tmp_path / "cloud"
+    cloud.mkdir()
+    text = (EXAMPLE / "class.yaml").read_text()
+    (tmp_path / "class.yaml").write_text(text.replace("/tmp/directory-cloud", str(cloud)))
+    return str(tmp_path / "class.yaml"), str(EXAMPLE / "secret.yaml")
+
+
+def test_the_plugin_checks_what_is_installed(
+    site: Path, tmp_path: Path, manifests: tuple[str, str]
+) -> None:
+    class_, secret = manifests
+    options = ["--mcm-provider=directory", f"--mcm-machineclass={class_}", f"--mcm-secret={secret}"]
+    plugin = ["-m", "pytest", "-q", "-p", "mcm.conformance.plugin"]
+    output = python(*plugin, *options, path=site, cwd=tmp_path)
+    assert re.search(r"\b23 passed, 9 skipped\b", output), output
+    refused = subprocess.run(
+        [sys.executable, *plugin, options[0]],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{site}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert refused.returncode == 4
+    assert "--mcm-provider needs --mcm-machineclass and --mcm-secret" in refused.stdout
+
+
+def test_mcm_vm_makes_one(site: Path, manifests: tuple[str, str]) -> None:
+    files = ["--machineclass", manifests[0], "--secret", manifests[1], "--provider", "directory"]
+    output = python("-m", "mcm", "vm", "create", "--machinename", "test", *files, path=site)
+    assert "provider ID  directory:///ours/test" in output
+
+
 def test_mcm_finds_it_by_its_name(site: Path) -> None:
     code = "from mcm.driver import load_provider as l; print(l('directory').__module__)"
     assert python("-c", code, path=site).strip() == "mcm_provider_directory"
