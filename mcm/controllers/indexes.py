@@ -17,8 +17,10 @@ from mcm.informers.store import Store
 
 _BY_NODE = "machines by node"
 _BY_CLASS = "machines by class"
+_BY_PROVIDER_ID = "machines by provider ID"
 _CLASSES_BY_SECRET = "classes by secret"
 _NODES_BY_MACHINE = "nodes by machine"
+_NODES_BY_PROVIDER_ID = "nodes by provider ID"
 _PODS_BY_NODE = "pods by node"
 _ATTACHMENTS_BY_NODE = "attachments by node"
 
@@ -35,6 +37,9 @@ def index_machines(machines: Store[Machine]) -> None:
     """Make the functions below work on ``machines``; may be called more than once."""
     add_index(machines, _BY_NODE, lambda m: (m.node_name,) if m.node_name else ())
     add_index(machines, _BY_CLASS, class_keys_of)
+    add_index(
+        machines, _BY_PROVIDER_ID, lambda m: (m.spec.provider_id,) if m.spec.provider_id else ()
+    )
 
 
 def index_classes(classes: Store[MachineClass]) -> None:
@@ -43,7 +48,11 @@ def index_classes(classes: Store[MachineClass]) -> None:
 
 
 def index_nodes(nodes: Store[Node]) -> None:
+    """Make ``nodes_claiming`` and the like work; may be called more than once."""
     add_index(nodes, _NODES_BY_MACHINE, _machine_named_on)
+    add_index(
+        nodes, _NODES_BY_PROVIDER_ID, lambda n: (n.spec.provider_id,) if n.spec.provider_id else ()
+    )
 
 
 def index_pods(pods: Store[Pod]) -> None:
@@ -57,6 +66,11 @@ def index_attachments(attachments: Store[VolumeAttachment]) -> None:
 def machines_on(machines: Store[Machine], node_name: str) -> Sequence[Machine]:
     """Return the machines whose label names that Node: one, if nothing is wrong."""
     return machines.by_index(_BY_NODE, node_name) if node_name else ()
+
+
+def machines_of_provider_id(machines: Store[Machine], provider_id: str) -> Sequence[Machine]:
+    """Return the machines that record that VM: one, if nothing is wrong."""
+    return machines.by_index(_BY_PROVIDER_ID, provider_id) if provider_id else ()
 
 
 def machines_of_class(machines: Store[Machine], class_key: str) -> Sequence[Machine]:
@@ -79,6 +93,11 @@ def classes_using(classes: Store[MachineClass], secret_key: str) -> Sequence[Mac
 def nodes_claiming(nodes: Store[Node], machine_name: str) -> Sequence[Node]:
     """Return the Nodes that say they are that machine's."""
     return nodes.by_index(_NODES_BY_MACHINE, machine_name)
+
+
+def nodes_of_provider_id(nodes: Store[Node], provider_id: str) -> Sequence[Node]:
+    """Return the Nodes that say they are that VM's."""
+    return nodes.by_index(_NODES_BY_PROVIDER_ID, provider_id) if provider_id else ()
 
 
 def pods_on(pods: Store[Pod], node_name: str) -> Sequence[Pod]:

@@ -10,6 +10,7 @@ from mcm.controllers.context import ControllerContext
 from mcm.controllers.deployment.fleet import OWNERSHIP
 from mcm.controllers.deployment.nodes import NodeMarker
 from mcm.controllers.deployment.reconciler import DeploymentReconciler
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.owning import index_by_owner, wake_owners
 from mcm.controllers.runtime import Controller
 
@@ -44,7 +45,9 @@ def _node_marker(ctx: ControllerContext) -> NodeMarker | None:
     if ctx.target_informers is None:
         return None
     return NodeMarker(
-        ctx.target_informers.store(NODES),
+        NodeOwners(
+            ctx.control_informers.store(MACHINES), ctx.target_informers.store(NODES), ctx.namespace
+        ),
         ctx.target_informers.writer,
         annotating=ctx.options.autoscaler_scaledown_annotation,
     )

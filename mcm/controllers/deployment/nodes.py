@@ -30,9 +30,9 @@ from mcm.client.verbs import ObjectWriter
 from mcm.controllers.deployment.conditions import is_complete
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.fanout import patch_each
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.deletion_order import preserved_until
-from mcm.informers.store import Store
 
 PREFER_NO_SCHEDULE: Final = Taint(
     key=TAINT_PREFER_NO_SCHEDULE, value=LABEL_VALUE_TRUE, effect=EFFECT_PREFER_NO_SCHEDULE
@@ -83,14 +83,17 @@ def marks_for(
 
 
 def node_changes(
-    wanted: Iterable[tuple[NodeMarks, Sequence[Machine]]], find: Callable[[str], Node | None]
+    wanted: Iterable[tuple[NodeMarks, Sequence[Machine]]], find: Callable[[Machine], Node | None]
 ) -> Iterator[tuple[Node, JSONObject]]:
-    """Yield the nodes that bear something else than they should, each with its merge patch."""
+    """Yield the nodes that bear something else than they should, each with its merge patch.
+
+    ``find`` returns a machine's own Node.
+    """
     for marks, machines in wanted:
         if marks == NodeMarks():
             continue
         for machine in machines:
-            node = find(machine.node_name) if machine.node_name else None
+            node = find(machine)
             if node is not None and (change := _change(marks, machine, node)):
                 yield node, change
 
@@ -139,8 +142,8 @@ def _annotation_change(kept: bool | None, machine: Machine, node: Node) -> Mappi
 class NodeMarker:
     """All writes to Nodes that deployments make. ``annotating``: the autoscaler flag."""
 
-    def __init__(self, nodes: Store[Node], writer: ObjectWriter, *, annotating: bool) -> None:
-        self._nodes = nodes
+    def __init__(self, owners: NodeOwners, writer: ObjectWriter, *, annotating: bool) -> None:
+        self._owners = owners
         self._writer = writer
         self._annotating = annotating
 
@@ -164,6 +167,6 @@ class NodeMarker:
             )
             for s in snapshot.sets
         ]
-        changes = node_changes(wanted, self._nodes.get)
+        changes = node_changes(wanted, self._owners.own_node)
         pairs = ((node.metadata, change) for node, change in changes)
         return await patch_each(self._writer, NODES, pairs, bound=for_this_version)

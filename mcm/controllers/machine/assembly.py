@@ -27,6 +27,7 @@ from mcm.controllers.machine.health.check import HealthCheck
 from mcm.controllers.machine.health.validity import complain_if_invalid
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.node.settlement import NodeSettlement
 from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.preservation.preservation import Preservation
@@ -80,6 +81,7 @@ class Assembly:
         )
         return {
             Step.VALIDATE: partial(complain_if_invalid, control),
+            Step.SETTLE_NODE: NodeSettlement(control, target).settle,
             Step.DELETE_WITH_NODE: with_node.follow,
             Step.SYNC_NODE: NodeTemplateSync(control, target).sync,
             Step.CHECK_HEALTH: health.check,

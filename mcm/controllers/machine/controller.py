@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from mcm.api.core import (
     NODES,
@@ -27,9 +28,10 @@ from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.reconciler import MachineReconciler
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Places
 from mcm.controllers.runtime import Controller
-from mcm.informers import Change
+from mcm.informers import Change, Store
 from mcm.workqueue import WorkQueue
 
 NAME = "machine"
@@ -41,14 +43,15 @@ _SPARE_WORKERS = 16
 def build(ctx: ControllerContext) -> Sequence[Controller]:
     """Make the controllers and register their handlers; nothing runs yet."""
     queue = ctx.queue(NAME)
-    control, target, memory = _control(ctx), _target(ctx), _memory(ctx, queue)
+    control, memory = _control(ctx), _memory(ctx, queue)
+    target = _target(ctx, control.machines)
 
     def recovered() -> None:
         # Whoever's time ran out while an API server was out of reach waits for this.
         enqueue(queue, tuple(control.machines.keys()), initial=True)
 
     probe, probing = reachability.build(ctx, recovered=recovered)
-    _listen_to_control(ctx, control, memory, queue)
+    _listen_to_control(ctx, control, target, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
     assembly = Assembly(
         control=control,
@@ -91,19 +94,20 @@ def _control(ctx: ControllerContext) -> ControlCluster:
     return control
 
 
-def _target(ctx: ControllerContext) -> TargetCluster | None:
+def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster | None:
     informers = ctx.target_informers
     if informers is None or ctx.target is None:
         return None
+    nodes = informers.store(NODES)
     target = TargetCluster(
         client=ctx.target,
         writer=informers.writer,
-        nodes=informers.store(NODES),
+        nodes=nodes,
         pods=informers.store(PODS),
         budgets=informers.store(POD_DISRUPTION_BUDGETS),
         attachments=informers.store(VOLUME_ATTACHMENTS),
+        owners=NodeOwners(machines, nodes, ctx.namespace),
     )
-    indexes.index_nodes(target.nodes)
     indexes.index_pods(target.pods)
     indexes.index_attachments(target.attachments)
     return target
@@ -122,12 +126,21 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
 
 
 def _listen_to_control(
-    ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
+    ctx: ControllerContext,
+    control: ControlCluster,
+    target: TargetCluster | None,
+    memory: Memory,
+    queue: WorkQueue[str],
 ) -> None:
+    owners = target.owners if target is not None else None
+
     def of_machine(change: Change[Machine]) -> Iterable[str]:
         if change.new is None:
             memory.forget(change.object.metadata.uid)
-        return wakeups.of_machine(change, control.machines)
+        keys = wakeups.of_machine(change, control.machines)
+        if owners is None:
+            return keys
+        return chain(keys, wakeups.of_node_change_of_machine(change, owners))
 
     def of_class(change: Change[MachineClass]) -> Iterable[str]:
         return wakeups.of_class(change, control.machines)

@@ -21,6 +21,8 @@ class Step(StrEnum):
     provider has answered for it: a class at fault then keeps nothing from going."""
     VALIDATE = auto()
     """Say what is wrong with a machine that exists already."""
+    SETTLE_NODE = auto()
+    """See that its label names its own Node, or say that nobody knows whose the Node is."""
     DELETE_WITH_NODE = auto()
     """Delete it if somebody deletes its Node."""
     SYNC_NODE = auto()
@@ -43,7 +45,13 @@ NEEDS: Mapping[Step, frozenset[Step]] = {
 """What must not have failed before a step. All others are taken whatever came of the rest: health
 is judged even if the Node cannot be patched."""
 
-_OF_ITS_NODE = (Step.VALIDATE, Step.DELETE_WITH_NODE, Step.SYNC_NODE, Step.CHECK_HEALTH)
+_OF_ITS_NODE = (
+    Step.VALIDATE,
+    Step.SETTLE_NODE,
+    Step.DELETE_WITH_NODE,
+    Step.SYNC_NODE,
+    Step.CHECK_HEALTH,
+)
 _UNFINISHED = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
 
 
@@ -56,8 +64,8 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
     if machine.metadata.deletion_timestamp is not None:
         return (Step.DELETE,) if claimed else ()
     steps = [Step.CLAIM] if not claimed and may_have_vm(machine) else []
-    if has_target and machine.node_name and machine.phase:
-        steps.extend(_OF_ITS_NODE)
+    if has_target and machine.phase:
+        steps.extend(_of_its_node(machine))
     if machine.phase != MachinePhase.TERMINATING and (
         Step.CHECK_HEALTH in steps or _is_to_be_kept(machine)
     ):
@@ -72,6 +80,13 @@ def _is_to_be_kept(machine: Machine) -> bool:
     if machine.status.current_status.preserve_expiry_time is not None:
         return True
     return ANNOTATION_PRESERVE in machine.metadata.annotations
+
+
+def _of_its_node(machine: Machine) -> tuple[Step, ...]:
+    if machine.node_name:
+        return _OF_ITS_NODE
+    lost_its_label = bool(machine.spec.provider_id) and not needs_creation(machine)
+    return (Step.SETTLE_NODE,) if lost_its_label else ()
 
 
 def next_step(

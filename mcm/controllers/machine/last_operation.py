@@ -175,6 +175,10 @@ def drain_skipped() -> LastOperation:
     return _deleting(text, Marker.DELETE_VM)
 
 
+def drain_left_out(reason: str) -> LastOperation:
+    return _deleting(f"Skipping drain: {reason}.", Marker.DELETE_VM)
+
+
 def drained() -> LastOperation:
     return _deleting("Drain successful.", Marker.DELETE_VM)
 
@@ -272,6 +276,11 @@ def no_node_label(machine: str) -> LastOperation:
 
 def no_node_object(node: str) -> LastOperation:
     text = f'No node object found for "{node}", continuing deletion flow.'
+    return _deleting(text, Marker.REMOVE_FINALIZER)
+
+
+def node_left(reason: str) -> LastOperation:
+    text = f"Node object is left as it is: {reason}. Continuing deletion flow."
     return _deleting(text, Marker.REMOVE_FINALIZER)
 
 

@@ -17,6 +17,7 @@ from mcm.client.verbs import ObjectClient, ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.machine import status
 from mcm.controllers.machine.settings import MachineSettings, settings_of
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Credentials, collect
 from mcm.controllers.settings import ControllerSettings
 from mcm.events import EventSink, EventType
@@ -34,6 +35,8 @@ class TargetCluster:
     pods: Store[Pod]
     budgets: Store[PodDisruptionBudget]
     attachments: Store[VolumeAttachment]
+    owners: NodeOwners
+    """Whose Node is it: ask before anything is done to one."""
 
     async def live_node(self, name: str) -> Node | None:
         """Read the Node from the server, into the store: before anything is destroyed, be sure."""

@@ -9,12 +9,14 @@ from mcm.api.machine import Machine, MachineClass
 from mcm.controllers.indexes import (
     classes_using,
     machines_of_class,
+    machines_of_provider_id,
     machines_on,
 )
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.health.failure_permit import is_moving, waiting_with
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
+from mcm.controllers.node_ownership import NodeOwners, whose
 from mcm.informers import Change, Store
 
 _FINISHED = ("Succeeded", "Failed")
@@ -36,18 +38,33 @@ def of_node(change: Change[Node], machines: Store[Machine], namespace: str) -> I
     old, new = change.old, change.new
     if change.resync or (old and new and _seen(old) == _seen(new)):
         return ()
-    node = change.object
-    return machine_keys_of(node, machines_on(machines, node.metadata.name), namespace)
+    keys = dict.fromkeys(key for n in (old, new) if n for key in _concerned(n, machines, namespace))
+    return tuple(keys)
+
+
+def of_node_change_of_machine(change: Change[Machine], owners: NodeOwners) -> Iterator[str]:
+    """Yield the other machines whose Node it may be, now that one names another Node or VM."""
+    old, new = change.old, change.new
+    if change.initial or change.resync or (old and new and _claim(old) == _claim(new)):
+        return
+    for machine in (old, new):
+        if machine is not None:
+            for rival in owners.rivals(machine):
+                yield rival.metadata.key
 
 
 def losing_node(change: Change[Node], machines: Store[Machine]) -> Iterator[Machine]:
-    """Yield the machines whose Node object was deleted under them by this change."""
+    """Yield the machine whose Node object was deleted under it by this change."""
     gone = change.old
     if change.new is not None or gone is None or not is_managed(gone):
         return
-    for machine in machines_on(machines, gone.metadata.name):
-        if machine.metadata.deletion_timestamp is None:
-            yield machine
+    machines_left = (
+        machine
+        for machine in _related(gone, machines)
+        if machine.metadata.deletion_timestamp is None
+    )
+    if (owner := whose(gone, machines_left).owner) is not None:
+        yield owner
 
 
 def of_class(change: Change[MachineClass], machines: Store[Machine]) -> Iterator[str]:
@@ -94,6 +111,23 @@ def of_budget(change: Change[PodDisruptionBudget], drains: Iterable[Drain]) -> I
     for drain in drains:
         if namespace in drain.held_back_in:
             yield drain.machine_key
+
+
+def _related(node: Node, machines: Store[Machine]) -> tuple[Machine, ...]:
+    return (
+        *machines_on(machines, node.metadata.name),
+        *machines_of_provider_id(machines, node.spec.provider_id),
+    )
+
+
+def _concerned(node: Node, machines: Store[Machine], namespace: str) -> tuple[str, ...]:
+    return machine_keys_of(node, _related(node, machines), namespace)
+
+
+def _claim(machine: Machine) -> tuple[object, ...]:
+    meta = machine.metadata
+    going = meta.deletion_timestamp is not None
+    return meta.uid, machine.node_name, machine.spec.provider_id, going
 
 
 def _seen(node: Node) -> tuple[object, ...]:

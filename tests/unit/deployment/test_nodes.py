@@ -16,7 +16,10 @@ from mcm.controllers.deployment.nodes import (
     marks_for,
     node_changes,
 )
+from mcm.controllers.node_ownership import NodeOwners
+from mcm.informers.store import Store
 from tests.unit.deployment.objects import owned_set
+from tests.unit.machine import objects
 from tests.unit.machineset.objects import ago, machine
 
 FOREIGN = Taint(key="dedicated", value="x", effect="NoSchedule")
@@ -41,7 +44,7 @@ def on_node(**more: object) -> Machine:
 
 def change(marks: NodeMarks, present: Node, subject: Machine | None = None) -> JSONObject:
     nodes = {"n": present}
-    found = list(node_changes([(marks, [subject or on_node()])], nodes.get))
+    found = list(node_changes([(marks, [subject or on_node()])], lambda m: nodes.get(m.node_name)))
     return found[0][1] if found else {}
 
 
@@ -110,9 +113,21 @@ def test_taint_and_annotations_are_one_patch() -> None:
 
 
 def test_machines_without_a_known_node_are_left_out() -> None:
-    nowhere, unknown = machine("a"), machine("b", labels={"node": "x"})
+    wanted = [(TAINTED, [machine("a"), machine("b", labels={"node": "x"})])]
     nodes: dict[str, Node] = {}
-    assert list(node_changes([(TAINTED, [nowhere, unknown])], nodes.get)) == []
+    assert list(node_changes(wanted, lambda m: nodes.get(m.node_name))) == []
+
+
+def test_a_node_that_two_machines_name_is_left_alone() -> None:
+    pair = [machine(name, labels={"node": "n"}) for name in ("a", "b")]
+    machines: Store[Machine] = Store()
+    nodes: Store[Node] = Store()
+    nodes.put(objects.node("n"))
+    find = NodeOwners(machines, nodes, "ns").own_node
+    machines.put(pair[0])
+    assert len(list(node_changes([(TAINTED, pair[:1])], find))) == 1
+    machines.put(pair[1])
+    assert list(node_changes([(TAINTED, pair)], find)) == []
 
 
 MARKED = owned_set(annotations={ANNOTATION_PREFER_NO_SCHEDULE: "True"})

@@ -11,6 +11,7 @@ from tests.unit.machine.objects import BORN, machine
 TERMINATING = MachinePhase.TERMINATING
 OF_ITS_NODE = (
     Step.VALIDATE,
+    Step.SETTLE_NODE,
     Step.DELETE_WITH_NODE,
     Step.SYNC_NODE,
     Step.CHECK_HEALTH,
@@ -42,6 +43,7 @@ OF_ITS_NODE = (
             machine(phase="Running", node="n", claimed=False, provider_id="p"),
             (Step.CLAIM, *OF_ITS_NODE),
         ),
+        (machine(phase="Running", provider_id="p"), (Step.SETTLE_NODE,)),
         (machine(phase="Failed"), (Step.CREATE,)),
         (machine(phase="Failed", owned=True), ()),
         (machine(phase="Failed", owned=True, provider_id="p", node="n"), OF_ITS_NODE),

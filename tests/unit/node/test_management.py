@@ -8,13 +8,15 @@ from mcm.api.core import Node
 from mcm.api.machine import Machine
 from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, NODE_FINALIZER
 from mcm.controllers.finalizers import InUseDecision, keys_of_user_change
-from mcm.controllers.node.controller import concerns_mark, node_names_of
+from mcm.controllers.node.controller import concerns_mark
 from mcm.controllers.node.management import decide
-from mcm.informers import Change
+from mcm.controllers.node_ownership import NodeOwners
+from mcm.informers import Change, Store
 from tests.unit.machine.objects import BORN, READY, after, machine, node
 
 MARK = ANNOTATION_NOT_MANAGED_BY_MCM
 PATIENCE = timedelta(minutes=20)
+OWNERS = NodeOwners(Store(), Store(), "ns")
 
 
 def decision(found: Node, *, has_machine: bool, minutes: float = 30) -> InUseDecision:
@@ -84,4 +86,4 @@ def test_heartbeats_do_not_concern_the_mark(
 def test_a_machine_concerns_the_node_it_claims_or_claimed(
     old: Machine | None, new: Machine | None, names: tuple[str, ...]
 ) -> None:
-    assert keys_of_user_change(node_names_of, Change(old, new)) == names
+    assert keys_of_user_change(OWNERS.nodes_about, Change(old, new)) == names

@@ -7,9 +7,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import final
 
-from mcm.api.core import Node
 from mcm.api.machine import LastOperation, Machine, MachinePhase, MachineStatus
-from mcm.api.names import LABEL_NODE_MACHINE_NAME
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation.deadline import is_late
@@ -117,24 +115,6 @@ def pace_of(error: DriverError | None) -> Pace:
     if error.code is Code.RESOURCE_EXHAUSTED:
         return Pace.EXHAUSTED
     return Pace.TRANSIENT if error.code.transient else Pace.LASTING
-
-
-def is_stale(node: Node | None, machine: Machine, provider_id: str) -> bool:
-    """Tell whether ``node``, which bears the name a new VM will register under, is an older one's.
-
-    A VM may well join before its creation returns: a Node that says it is this VM's, that carries
-    the machine's own name, or that is younger than the machine, is not stale.
-    """
-    if node is None or node.metadata.name == machine.metadata.name:
-        return False
-    if node.metadata.labels.get(LABEL_NODE_MACHINE_NAME) == machine.metadata.name:
-        return False
-    if node.spec.provider_id == provider_id:
-        return False
-    born, wanted = node.metadata.creation_timestamp, machine.metadata.creation_timestamp
-    if not node.spec.provider_id and born is not None and wanted is not None:
-        return born < wanted
-    return True
 
 
 def _creation_failure(

@@ -200,8 +200,9 @@ class VMCreation:
     ) -> None:
         """Take the VM back if an older Node bears its name: pods would run on both."""
         machine = inputs.machine
-        node = self._target.nodes.get(node_name) if self._target else None
-        if not provider_answers.is_stale(node, machine, provider_id):
+        if self._target is None or not self._target.owners.is_stale(
+            node_name, machine, provider_id
+        ):
             return
         spec = msgspec.structs.replace(machine.spec, provider_id=provider_id)
         stub = msgspec.structs.replace(machine, spec=spec)

@@ -52,6 +52,9 @@ class DrainBeforeDeletion:
             skipped = last_operation.drain_skipped()
             wanted = status.with_operation(machine.status, skipped, self._control.now())
             return await self._control.write_status(machine, wanted)
+        if obstacle := self._target.owners.find(machine).obstacle:
+            # To wait for others to settle it could take for ever, and the VM goes in any case.
+            return await self._record.proceed(machine, last_operation.drain_left_out(obstacle))
         request = self._request(machine, self._control.now())
         if (again := await self._say_terminating(self._target, machine, request)) is not None:
             return again
@@ -77,7 +80,7 @@ class DrainBeforeDeletion:
         self, target: TargetCluster, machine: Machine, request: DrainRequest
     ) -> Outcome | None:
         """Say on the Node that it goes. None: go on, as a forced deletion does in any case."""
-        node = target.nodes.get(machine.node_name)
+        node = target.owners.own_node(machine)
         if node is None:
             return None
         gentle = not mode_at(self._control.now(), request, machine, node).forced

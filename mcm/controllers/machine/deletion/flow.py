@@ -18,7 +18,7 @@ from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import DeletionStep, StepResult, step_of
 from mcm.controllers.machine.last_operation import Marker
-from mcm.controllers.machine.node.matching import node_claiming, node_label_patch
+from mcm.controllers.machine.node.matching import node_label_patch
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
@@ -63,9 +63,8 @@ class Deletion:
         """Enter the phase. Where the Node is known, or is of no use, its search is left out."""
         if self._target is None:
             return await self._record.enter(machine, last_operation.no_target_cluster())
-        if not machine.node_name and (node := node_claiming(self._target.nodes, machine)):
-            patch = node_label_patch(machine, node.metadata.name)
-            machine = await self._control.patch(machine, patch)
+        if name := self._target.owners.find(machine).found:
+            machine = await self._control.patch(machine, node_label_patch(machine, name))
         marker = Marker.DRAIN if machine.node_name else Marker.FIND_NODE
         return await self._record.enter(machine, last_operation.terminating(marker))
 

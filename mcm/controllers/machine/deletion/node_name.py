@@ -11,7 +11,7 @@ from mcm.controllers.machine.deletion.left_behind import is_class_at_fault, is_f
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.last_operation import Marker
-from mcm.controllers.machine.node.matching import node_claiming, node_label_patch
+from mcm.controllers.machine.node.matching import node_label_patch
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster, class_key
 from mcm.controllers.provider import Places, Provider, ProviderFailed, Purpose
 from mcm.controllers.runtime import Outcome
@@ -43,8 +43,8 @@ class NodeNameSearch:
             return await self._record.proceed(machine, last_operation.no_target_cluster())
         if machine.node_name:
             return await self._record.proceed(machine, last_operation.terminating(Marker.DRAIN))
-        if node := node_claiming(self._target.nodes, machine):
-            return await self._named(machine, node.metadata.name)
+        if name := self._target.owners.find(machine).found:
+            return await self._named(machine, name)
         class_ = self._control.class_of(machine)
         if class_ is None:
             reason = f"machine class {class_key(machine)} not found"

@@ -36,6 +36,8 @@ class NodeObjectDeletion:
         node = target.nodes.get(name) or await target.live_node(name)
         if node is None:
             return await self._record.proceed(machine, last_operation.no_node_object(name))
+        if obstacle := target.owners.find(machine).obstacle:
+            return await self._record.proceed(machine, last_operation.node_left(obstacle))
         if wait := self._record.wait_for(machine, "node"):
             return Outcome(after=wait, reason="the node object could not be deleted")
         return await self._delete(target, machine, node)

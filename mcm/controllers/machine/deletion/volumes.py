@@ -41,6 +41,8 @@ class VolumeDetachment:
         if node is None:
             gone = last_operation.detach_skipped(f'node "{name}" not found')
             return await record.proceed(machine, gone)
+        if obstacle := target.owners.find(machine).obstacle:
+            return await record.proceed(machine, last_operation.detach_skipped(obstacle))
         live = [a for a in attachments_on(target.attachments, name) if _is_live(a)]
         if not node.status.volumes_attached and not live:
             return await record.proceed(machine, last_operation.volumes_detached(name))

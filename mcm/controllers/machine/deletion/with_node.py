@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, MutableSet
 from typing import final
 
+from mcm.api.core import Node
 from mcm.api.machine import Machine
 from mcm.client.errors import NotFound
 from mcm.controllers.machine.node.matching import is_managed
@@ -40,7 +41,7 @@ class DeletionWithNode:
         if not self._is_told(machine) or not self._reachability().reachable:
             return DONE
         node = await self._target.live_node(machine.node_name)
-        if node is not None and node.metadata.deletion_timestamp is None:
+        if node is not None and not self._goes_with(machine, node):
             return DONE
         note = f"Node {machine.node_name} was deleted, so its machine goes too"
         self._control.tell(machine, EventType.WARNING, "NodeDeleted", note)
@@ -55,4 +56,8 @@ class DeletionWithNode:
         if node is None:
             return machine.metadata.uid in self._lost_node
         self._lost_node.discard(machine.metadata.uid)
-        return node.metadata.deletion_timestamp is not None and is_managed(node)
+        return is_managed(node) and self._goes_with(machine, node)
+
+    def _goes_with(self, machine: Machine, node: Node) -> bool:
+        going = node.metadata.deletion_timestamp is not None
+        return going and self._target.owners.of(node, asking=machine).is_of(machine)

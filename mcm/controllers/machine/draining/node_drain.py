@@ -68,6 +68,8 @@ class NodeDrain:
 
     async def drain(self, machine: Machine, request: DrainRequest) -> DrainAnswer:
         """Do one pass over the Node that ``machine`` names. Raises Conflict if the Node changed."""
+        if obstacle := self.target.owners.find(machine).obstacle:
+            return Unfinished(None, "the node is not certainly the machine's own", obstacle)
         return await _Pass(self, machine, request).run()
 
     def abandon(self, machine: Machine) -> None:
@@ -86,7 +88,7 @@ class _Pass:
         self._machine = machine
         self._request = request
         self._settings = drain.control.settings_of(machine)
-        self._node = drain.target.nodes.get(machine.node_name)
+        self._node = drain.target.owners.own_node(machine)
         self._mode: Mode = mode_at(drain.control.now(), request, machine, self._node)
 
     async def run(self) -> DrainAnswer:

@@ -16,7 +16,7 @@ from mcm.controllers.machine.health.failure_permit import FailurePermits, moving
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.reachability import Reachability
-from mcm.controllers.runtime import Outcome
+from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
 
 _ROUNDS = 4
@@ -46,12 +46,20 @@ class HealthCheck:
 
     async def check(self, machine: Machine) -> Outcome:
         """Do what the Node's conditions call for. Raises Conflict if the machine changed since."""
-        node = self._target.nodes.get(machine.node_name)
+        found = self._target.owners.find(machine)
+        if found.contested:
+            return DONE  # whose conditions these are nobody knows; it says so itself
+        node = found.node
         for _ in range(_ROUNDS):
             decision = self._decide(machine, node)
             if decision.phase is MachinePhase.FAILED:
                 # What ends in destruction is decided on what the server says now.
                 node = await self._target.live_node(machine.node_name)
+                if node is not None:
+                    ownership = self._target.owners.of(node, asking=machine)
+                    if ownership.contested:
+                        return DONE
+                    node = node if ownership.is_of(machine) else None
                 decision = self._decide(machine, node)
             if not decision.changes_something:
                 return Outcome(after=decision.after, reason="health timeout")

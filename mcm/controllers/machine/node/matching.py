@@ -1,4 +1,4 @@
-"""Which Node is whose: machines name Nodes by label, Nodes name machines, and some are nobody's."""
+"""What links a machine and its Node: labels on both, and the mark on a Node that is nobody's."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from mcm.api.core import Node
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, LABEL_NODE, LABEL_NODE_MACHINE_NAME
-from mcm.controllers.indexes import nodes_claiming
 from mcm.controllers.preconditions import for_this_object
-from mcm.informers.store import Store
 
 
 def node_label_patch(machine: Machine, node_name: str) -> JSONObject:
     return for_this_object(machine.metadata, {"metadata": {"labels": {LABEL_NODE: node_name}}})
-
-
-def node_claiming(nodes: Store[Node], machine: Machine) -> Node | None:
-    """Find a Node that says it is ``machine``'s: only needed where the machine cannot say."""
-    return next(iter(nodes_claiming(nodes, machine.metadata.name)), None)
 
 
 def machine_keys_of(node: Node, labelled: Sequence[Machine], namespace: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class NodeTemplateSync:
 
     async def sync(self, machine: Machine) -> Outcome:
         """Write what differs. Raises Conflict if taints are to change and the Node has changed."""
-        node = self._target.nodes.get(machine.node_name)
+        node = self._target.owners.own_node(machine)
         if node is None or not is_managed(node):
             return DONE
         name, class_, writer = (

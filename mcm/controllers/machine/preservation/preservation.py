@@ -94,9 +94,15 @@ class _Pass:
         self._control = step.control
         self._now = step.control.now()
         self._machine = machine
-        foreign = node is not None and not is_managed(node)
+        foreign = node is not None and not self._is_own(node)
         self.decision: Decision = decide(machine, node, self._now, ambiguous=foreign)
         self._node = None if foreign else node
+
+    def _is_own(self, node: Node) -> bool:
+        target = self._step.target
+        if target is None or not is_managed(node):
+            return False
+        return target.owners.of(node, asking=self._machine).is_of(self._machine)
 
     # ---- what may become of a machine ----------------------------------------------------------
 

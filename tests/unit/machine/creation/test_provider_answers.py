@@ -4,13 +4,12 @@ from datetime import datetime
 
 import pytest
 
-from mcm.api.core import Node
 from mcm.api.machine import MachinePhase
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
-from mcm.controllers.machine.creation.provider_answers import Existence, existence, is_stale
+from mcm.controllers.machine.creation.provider_answers import Existence, existence
 from mcm.driver import Code, DriverError
-from tests.unit.machine.objects import SETTINGS, after, machine, node
+from tests.unit.machine.objects import SETTINGS, after, machine
 
 EARLY, LATE = after(minutes=1), after(minutes=21)
 
@@ -103,23 +102,6 @@ def test_a_failed_initialisation_has_its_own_text() -> None:
     assert failure.status.last_operation.description == "Provider error: T. Initialize VM Instance"
     assert failure.status.last_operation.error_code == "Internal"
     assert failure.pace is Pace.TRANSIENT
-
-
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (None, False),
-        (node("m"), False),
-        (node("old", provider_id="p-other"), True),
-        (node("old", provider_id="p"), False),
-        (node("old", labels={"node.gardener.cloud/machine-name": "m"}), False),
-        (node("old", born=after(minutes=-5)), True),
-        (node("old", born=after(minutes=5)), False),
-        (node("old", provider_id="p-other", born=after(minutes=5)), True),
-    ],
-)
-def test_a_node_is_stale_if_it_cannot_be_the_new_vms(found: Node | None, *, expected: bool) -> None:
-    assert is_stale(found, machine("m"), "p") is expected
 
 
 def test_a_stale_node_fails_the_machine() -> None:
