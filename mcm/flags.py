@@ -117,7 +117,7 @@ _SETTINGS_HELP = {
     "machine-creation-timeout": "Time a machine has to join before it is Failed.",
     "machine-health-timeout": "Time a machine may be unhealthy before it is Failed.",
     "machine-drain-timeout": "Time a drain may take before the deletion is forced.",
-    "machine-inplace-update-timeout": "Time an in-place update may take before it has failed.",
+    "machine-inplace-update-timeout": "Time an in-place update of a drained node may take.",
     "machine-preserve-timeout": "How long a preserved machine is kept, unless it says otherwise.",
     "machine-max-evict-retries": "Evictions of a pod before it is deleted.",
     "machine-pv-detach-timeout": "Time to wait for volumes to detach.",

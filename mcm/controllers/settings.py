@@ -13,7 +13,6 @@ from typing import Final, final
 
 NOT_ACTED_ON_YET: Final = frozenset(
     {
-        "machine-inplace-update-timeout",
         "machine-pv-detach-timeout",
         "machine-pv-reattach-timeout",
         "machine-safety-overshooting-period",
@@ -63,7 +62,7 @@ class ControllerSettings:
     inplace_update_timeout: timedelta = field(
         default=timedelta(minutes=20), metadata=_flag("machine-inplace-update-timeout")
     )
-    """How long an update in place may take. Not acted on yet."""
+    """How long a drained machine's update in place may take before it has failed."""
     max_evict_retries: int = field(default=360, metadata=_flag("machine-max-evict-retries"))
     """Evictions tried per pod before it is deleted by force (360 = 2 h at one per 20 s)."""
     pv_detach_timeout: timedelta = field(

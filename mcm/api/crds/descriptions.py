@@ -48,8 +48,8 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "drainTimeout": "How long a drain may take before pods are forced out, as 2h0m0s.",
         "healthTimeout": "How long a machine may be unhealthy before it counts as failed.",
         "creationTimeout": "How long a machine may take to join before it counts as failed.",
-        "inPlaceUpdateTimeout": "How long an update in place may take before it counts as failed."
-        + _NOT_YET,
+        "inPlaceUpdateTimeout": "How long an update in place may take, once the Node is drained,"
+        " before it counts as failed.",
         "machinePreserveTimeout": "How long a machine is kept for inspection once that was asked"
         " for by the annotation node.machine.sapcloud.io/preserve on it or its Node, as 96h0m0s.",
         "disableHealthTimeout": "Never declare the machine failed because it is unhealthy.",
@@ -108,7 +108,7 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "errorCode": "Code of the provider's error, if there was one.",
         "lastUpdateTime": "When this was last written.",
         "state": "Processing, Successful or Failed.",
-        "type": "Create, HealthCheck or Delete; Update, InPlaceUpdate and DrainNode are not written"
+        "type": "Create, HealthCheck, InPlaceUpdate, DrainNode or Delete; Update is not written"
         " yet.",
     },
     machine.CurrentStatus: {

@@ -32,6 +32,7 @@ from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.preservation.preservation import Preservation
 from mcm.controllers.machine.reconciler import StepAct
+from mcm.controllers.machine.update.in_place import InPlaceUpdate
 from mcm.controllers.provider import Provider
 from mcm.controllers.reachability import Reachability
 
@@ -79,11 +80,15 @@ class Assembly:
             tokens=tokens,
             metrics=self.metrics,
         )
+        in_place = InPlaceUpdate(
+            control, target, drain=self._drain_in(target), reachability=self.reachability
+        )
         return {
             Step.VALIDATE: partial(complain_if_invalid, control),
             Step.SETTLE_NODE: NodeSettlement(control, target).settle,
             Step.DELETE_WITH_NODE: with_node.follow,
             Step.SYNC_NODE: NodeTemplateSync(control, target).sync,
+            Step.UPDATE_IN_PLACE: in_place.update,
             Step.CHECK_HEALTH: health.check,
         }
 
@@ -100,11 +105,12 @@ class Assembly:
         )
 
     def _drain(self) -> NodeDrain | None:
-        if self.target is None:
-            return None
+        return None if self.target is None else self._drain_in(self.target)
+
+    def _drain_in(self, target: TargetCluster) -> NodeDrain:
         return NodeDrain(
             self.control,
-            self.target,
+            target,
             backoff=self.memory.backoff,
             drains=self.memory.drains,
             random=self.random,

@@ -27,6 +27,8 @@ class Step(StrEnum):
     """Delete it if somebody deletes its Node."""
     SYNC_NODE = auto()
     """Keep its Node as the template says."""
+    UPDATE_IN_PLACE = auto()
+    """Have what its Node runs renewed, as its set and its node agent ask."""
     CHECK_HEALTH = auto()
     """Judge it by its Node's conditions."""
     PRESERVE = auto()
@@ -40,19 +42,29 @@ class Step(StrEnum):
 NEEDS: Mapping[Step, frozenset[Step]] = {
     Step.DELETE_WITH_NODE: frozenset({Step.CLAIM}),
     Step.SYNC_NODE: frozenset({Step.DELETE_WITH_NODE}),
+    Step.UPDATE_IN_PLACE: frozenset({Step.DELETE_WITH_NODE}),
     Step.CREATE: frozenset({Step.CLAIM, Step.DELETE_WITH_NODE}),
 }
 """What must not have failed before a step. All others are taken whatever came of the rest: health
 is judged even if the Node cannot be patched."""
 
-_OF_ITS_NODE = (
+_WHILE_JOINING = (
     Step.VALIDATE,
     Step.SETTLE_NODE,
     Step.DELETE_WITH_NODE,
     Step.SYNC_NODE,
     Step.CHECK_HEALTH,
 )
+_ONCE_JOINED = (
+    Step.VALIDATE,
+    Step.SETTLE_NODE,
+    Step.DELETE_WITH_NODE,
+    Step.SYNC_NODE,
+    Step.UPDATE_IN_PLACE,
+    Step.CHECK_HEALTH,
+)
 _UNFINISHED = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
+_JOINING = (*_UNFINISHED, MachinePhase.PENDING)
 
 
 def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
@@ -84,7 +96,7 @@ def _is_to_be_kept(machine: Machine) -> bool:
 
 def _of_its_node(machine: Machine) -> tuple[Step, ...]:
     if machine.node_name:
-        return _OF_ITS_NODE
+        return _WHILE_JOINING if machine.phase in _JOINING else _ONCE_JOINED
     lost_its_label = bool(machine.spec.provider_id) and not needs_creation(machine)
     return (Step.SETTLE_NODE,) if lost_its_label else ()
 

@@ -122,6 +122,53 @@ def invalid(reason: str, *, kind: str) -> LastOperation:
     return operation(kind or _HEALTH, OperationState.FAILED, f"The machine is invalid: {reason}")
 
 
+# Update in place ----------------------------------------------------------------------------------
+
+_IN_PLACE = OperationType.IN_PLACE_UPDATE
+_LONGEST_REASON = 1000
+
+
+def in_place_updating(machine: str) -> LastOperation:
+    text = f"Machine {machine} is undergoing an in-place update"
+    return operation(_IN_PLACE, OperationState.PROCESSING, text)
+
+
+def in_place_updated(machine: str) -> LastOperation:
+    text = f"Machine {machine} successfully updated dependencies"
+    return operation(_IN_PLACE, OperationState.SUCCESSFUL, text)
+
+
+def in_place_failed(machine: str, reason: str) -> LastOperation:
+    text = f"Machine {machine} failed to update dependencies: {failed_reason(reason)}"
+    return operation(_IN_PLACE, OperationState.FAILED, text)
+
+
+def in_place_timed_out(machine: str, timeout: str) -> LastOperation:
+    text = f"Machine {machine} failed to in-place update in {timeout} minutes."
+    return operation(_IN_PLACE, OperationState.FAILED, text)
+
+
+def in_place_withdrawn(machine: str) -> LastOperation:
+    text = f"Machine {machine} is no longer selected for an in-place update"
+    return operation(_IN_PLACE, OperationState.SUCCESSFUL, text)
+
+
+def in_place_again(machine: str) -> LastOperation:
+    text = f"Machine {machine} is drained for another attempt of its in-place update"
+    return operation(_IN_PLACE, OperationState.PROCESSING, text)
+
+
+def in_place_drain_failed(error: str) -> LastOperation:
+    text = f"Drain failed due to - {error}. Will retry in next sync. {Marker.DRAIN}"
+    return operation(OperationType.DRAIN_NODE, OperationState.PROCESSING, text)
+
+
+def failed_reason(words: str) -> str:
+    """Return the node agent's reason of a failure, cut to a length that fits a status."""
+    words = words.strip() or "the node agent gave no reason"
+    return words if len(words) <= _LONGEST_REASON else f"{words[:_LONGEST_REASON]}..."
+
+
 # Deletion -----------------------------------------------------------------------------------------
 
 

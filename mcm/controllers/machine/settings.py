@@ -28,6 +28,7 @@ class MachineSettings:
     health_timeout: timedelta | None
     drain_timeout: timedelta
     preserve_timeout: timedelta
+    in_place_update_timeout: timedelta
     evict_retries: int
     node_conditions: frozenset[str]
 
@@ -51,6 +52,9 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
         health_timeout=None if spec.disable_health_timeout else health,
         drain_timeout=drain,
         preserve_timeout=_first((spec.machine_preserve_timeout,), defaults.preserve_timeout),
+        in_place_update_timeout=_first(
+            (spec.in_place_update_timeout,), defaults.inplace_update_timeout
+        ),
         evict_retries=max(0, min(retries, drain // EVICTION_INTERVAL)),
         node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )

@@ -26,6 +26,7 @@ SETTINGS = MachineSettings(
     health_timeout=timedelta(minutes=10),
     drain_timeout=timedelta(hours=2),
     preserve_timeout=timedelta(hours=96),
+    in_place_update_timeout=timedelta(minutes=20),
     evict_retries=360,
     node_conditions=frozenset({"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure"}),
 )

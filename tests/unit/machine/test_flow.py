@@ -17,6 +17,7 @@ OF_ITS_NODE = (
     Step.CHECK_HEALTH,
     Step.PRESERVE,
 )
+ONCE_JOINED = (*OF_ITS_NODE[:3], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[3:])
 
 
 @pytest.mark.parametrize(
@@ -34,19 +35,19 @@ OF_ITS_NODE = (
         (machine(provider_id="p"), (Step.CREATE,)),
         (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),
         (machine(phase="Pending", node="n", provider_id="p"), OF_ITS_NODE),
-        (machine(phase="Running", node="n", provider_id="p"), OF_ITS_NODE),
+        (machine(phase="Running", node="n", provider_id="p"), ONCE_JOINED),
         (
             machine(phase="CrashLoopBackOff", node="n", provider_id="p"),
             (*OF_ITS_NODE, Step.CREATE),
         ),
         (
             machine(phase="Running", node="n", claimed=False, provider_id="p"),
-            (Step.CLAIM, *OF_ITS_NODE),
+            (Step.CLAIM, *ONCE_JOINED),
         ),
         (machine(phase="Running", provider_id="p"), (Step.SETTLE_NODE,)),
         (machine(phase="Failed"), (Step.CREATE,)),
         (machine(phase="Failed", owned=True), ()),
-        (machine(phase="Failed", owned=True, provider_id="p", node="n"), OF_ITS_NODE),
+        (machine(phase="Failed", owned=True, provider_id="p", node="n"), ONCE_JOINED),
         (machine(deleted=BORN), (Step.DELETE,)),
         (machine(deleted=BORN, phase="Running", node="n"), (Step.DELETE,)),
         (machine(deleted=BORN, claimed=False), ()),

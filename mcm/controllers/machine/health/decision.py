@@ -34,11 +34,16 @@ from mcm.controllers.machine.health.conditions import (
     is_trouble,
 )
 from mcm.controllers.machine.initialization import is_initialized
+from mcm.controllers.machine.node.in_place_marks import marks_of
 from mcm.controllers.machine.own_conditions import of_node
 from mcm.controllers.machine.settings import MachineSettings
 from mcm.controllers.reachability import Reachability
 
 _IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED)
+_TENDED = (MachinePhase.RUNNING, MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL)
+"""Phases in which a Node is to be healthy."""
+_AFTER_AN_UPDATE = (MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL, MachinePhase.UNKNOWN)
+"""Phases in which an updated machine waits for its new set, and not yet runs."""
 
 
 @final
@@ -94,6 +99,8 @@ def _from_node(
     phase = _phase_for(machine, node, healthy=healthy)
     if phase is MachinePhase.RUNNING:
         done = _joined(machine, now)
+    elif phase is MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL:
+        done = last_operation.in_place_updated(machine.metadata.name)
     elif phase is MachinePhase.UNKNOWN:
         done = last_operation.unhealthy(machine.metadata.name, describe(conditions))
     elif not differ or _is_unsettled(machine, conditions, settings):
@@ -107,11 +114,14 @@ def _phase_for(machine: Machine, node: Node, *, healthy: bool) -> MachinePhase |
     if machine.phase in _IN_PLACE:
         return None
     if not healthy:
-        return MachinePhase.UNKNOWN if machine.phase == MachinePhase.RUNNING else None
+        return MachinePhase.UNKNOWN if machine.phase in _TENDED else None
     if machine.phase == MachinePhase.RUNNING or not is_initialized(machine):
         return None
     if machine.phase == MachinePhase.PENDING and _awaits_critical_components(node):
         return None
+    if machine.phase in _AFTER_AN_UPDATE and marks_of(node).awaits_hand_over:
+        updated = MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL
+        return None if machine.phase == updated else updated
     return MachinePhase.RUNNING
 
 
