@@ -1,1 +1,1 @@
-"""Changing a machine that stays: its VM while it runs, its node in place."""
+"""Changing the VM of a machine that stays, while it runs."""

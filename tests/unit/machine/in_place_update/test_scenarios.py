@@ -6,7 +6,7 @@ from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.controllers.machine.node.in_place_marks import Stage
 from tests.unit.machine.bench import Bench, bench, on_bench
-from tests.unit.machine.update.in_place_actors import (
+from tests.unit.machine.in_place_update.actors import (
     CANDIDATE,
     SELECTED,
     hand_over,

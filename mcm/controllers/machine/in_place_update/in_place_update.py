@@ -1,4 +1,4 @@
-"""Updating what a machine's Node runs, without a new VM: carries out what was decided.
+"""The step UPDATE_IN_PLACE: drains, writes on the Node and on the machine as was decided.
 
 The machine's status is written before the Node's: a step on the Node says that the machine shows
 what led to it. The Node is never read from the server; each patch binds itself to the version seen.
@@ -18,11 +18,7 @@ from mcm.controllers.machine.draining.mark import Mark, unmark_patch
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.draining.request import Unfinished, of_a_node_that_stays
 from mcm.controllers.machine.health.conditions import is_healthy
-from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
-from mcm.controllers.machine.node.matching import is_managed
-from mcm.controllers.machine.ports import ControlCluster, TargetCluster
-from mcm.controllers.machine.update.in_place_condition import stage_patch, without_result
-from mcm.controllers.machine.update.in_place_decision import (
+from mcm.controllers.machine.in_place_update.decision import (
     Drain,
     DropResult,
     Enter,
@@ -33,6 +29,10 @@ from mcm.controllers.machine.update.in_place_decision import (
     Uncordon,
     decide,
 )
+from mcm.controllers.machine.in_place_update.node_condition import stage_patch, without_result
+from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
+from mcm.controllers.machine.node.matching import is_managed
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
