@@ -17,7 +17,7 @@ OF_ITS_NODE = (
     Step.CHECK_HEALTH,
     Step.PRESERVE,
 )
-ONCE_JOINED = (*OF_ITS_NODE[:3], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[3:])
+ONCE_JOINED = (*OF_ITS_NODE[:4], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[4:])
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,10 @@ class InPlaceUpdate:
         """Go as far as possible now. Raises Conflict if machine or Node changed meanwhile."""
         drained = False
         for _ in range(_ROUNDS):
-            node = self._target.nodes.get(machine.node_name)
-            if node is not None and not is_managed(node):
-                return DONE
+            found = self._target.owners.find(machine)
+            node = found.node
+            if found.obstacle or (node is not None and not is_managed(node)):
+                return DONE  # not ours to touch; another step says why
             match decide(self._situation(machine, node, drained=drained)):
                 case Rest(after):
                     return Outcome(after=after, reason="in-place update")
