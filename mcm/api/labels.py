@@ -1,4 +1,4 @@
-"""The syntax of label keys and values."""
+"""The syntax of label keys and values, and of objects' names."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def is_label_key(text: str) -> bool:
 def is_label_value(text: str) -> bool:
     """Empty, or at most 63 characters of the same alphabet as a key's name."""
     return not text or _NAME.fullmatch(text) is not None
+
+
+def is_object_name(text: str) -> bool:
+    """A DNS subdomain of at most 253 characters, as most kinds want it."""
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None

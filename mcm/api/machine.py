@@ -259,8 +259,10 @@ class MachineDeployment(ApiStruct, frozen=True, kw_only=True):
     status: MachineDeploymentStatus = MachineDeploymentStatus()
 
 
-MACHINES = Resource(GROUP, VERSION, "machines", "Machine", Machine)
-MACHINE_CLASSES = Resource(GROUP, VERSION, "machineclasses", "MachineClass", MachineClass)
+MACHINES = Resource(GROUP, VERSION, "machines", "Machine", Machine, in_part=True)
+MACHINE_CLASSES = Resource(
+    GROUP, VERSION, "machineclasses", "MachineClass", MachineClass, in_part=True
+)
 MACHINE_SETS = Resource(GROUP, VERSION, "machinesets", "MachineSet", MachineSet)
 MACHINE_DEPLOYMENTS = Resource(
     GROUP, VERSION, "machinedeployments", "MachineDeployment", MachineDeployment

@@ -33,6 +33,24 @@ class OwnerReference(ApiStruct, frozen=True, kw_only=True):
     block_owner_deletion: bool = False
 
 
+class Fault(ApiStruct, frozen=True, kw_only=True):
+    """A part of an object that could not be read. ``path`` is the JSON path from its root."""
+
+    path: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.detail}"
+
+    def concerns(self, path: str) -> bool:
+        """Tell whether what stands at ``path``, or a part of it, was not read."""
+        return _is_below(self.path, path) or _is_below(path, self.path)
+
+
+def _is_below(path: str, other: str) -> bool:
+    return path == other or path.startswith((f"{other}.", f"{other}["))
+
+
 class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
     name: str = ""
     generate_name: str = ""
@@ -46,6 +64,8 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = msgspec.field(name="-", default=())
+    """What could not be read of the object, which then holds only the rest. Never on the wire."""
 
     def controller_ref(self) -> OwnerReference | None:
         """Return the owner reference with ``controller: true``, if any."""
@@ -53,6 +73,10 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
             if reference.controller:
                 return reference
         return None
+
+    def is_faulty_at(self, *paths: str) -> bool:
+        """Tell whether any of these parts of the object could not be read."""
+        return any(fault.concerns(path) for fault in self.faults for path in paths)
 
     @property
     def key(self) -> str:
@@ -99,7 +123,11 @@ class LabelSelector(ApiStruct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T_co]):
-    """A served resource and the type its objects decode to."""
+    """A served resource and the type its objects decode to.
+
+    ``in_part``: an object that does not wholly have the form of its type is read as far as it does
+    (see ``ObjectMeta.faults``), so that people can be told on it and that it can be deleted.
+    """
 
     group: str
     version: str
@@ -107,6 +135,7 @@ class Resource(Generic[T_co]):
     kind: str
     type: type[T_co]
     namespaced: bool = True
+    in_part: bool = False
 
     @property
     def api_version(self) -> str:

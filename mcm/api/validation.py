@@ -14,7 +14,7 @@ from typing import final
 from mcm.api import names
 from mcm.api.defaulting import defaulted_strategy
 from mcm.api.durations import parse_duration
-from mcm.api.labels import is_label_key, is_label_value
+from mcm.api.labels import is_label_key, is_label_value, is_object_name
 from mcm.api.machine import (
     ClassSpec,
     InPlaceUpdate,
@@ -27,11 +27,12 @@ from mcm.api.machine import (
     MachineTemplate,
     RollingUpdate,
 )
-from mcm.api.meta import LabelSelector
+from mcm.api.meta import LabelSelector, ObjectMeta
 from mcm.api.quantities import parse_quantity
 from mcm.api.selectors import complaint_about, matches
 from mcm.api.templates import TemplateError, labels_of, machine_spec_of
 
+_MOST_SHOWN = 80
 _INT32_MAX = 2**31 - 1
 _STRATEGIES = (
     names.STRATEGY_IN_PLACE_UPDATE,
@@ -82,7 +83,11 @@ def describe(errors: Iterable[FieldError]) -> str:
 
 
 def validate_machine(machine: Machine) -> tuple[FieldError, ...]:
-    return (*_class(machine.spec.class_, "spec.class"), *_configuration(machine.spec, "spec"))
+    return (
+        *_unread(machine.metadata),
+        *_class(machine.spec.class_, "spec.class"),
+        *_configuration(machine.spec, "spec"),
+    )
 
 
 def validate_machine_set(machine_set: MachineSet) -> tuple[FieldError, ...]:
@@ -124,7 +129,8 @@ def validate_machine_deployment(deployment: MachineDeployment) -> tuple[FieldErr
 def validate_machine_class(machine_class: MachineClass) -> tuple[FieldError, ...]:
     """Check ``nodeTemplate``, which may be absent. ``providerSpec`` is for the driver to judge."""
     template = machine_class.node_template
-    return () if template is None else tuple(_node_template(template))
+    parts = () if template is None else tuple(_node_template(template))
+    return (*_unread(machine_class.metadata), *parts)
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -134,11 +140,20 @@ def _required(field: str, detail: str) -> FieldError:
     return FieldError(field, detail, ErrorKind.REQUIRED)
 
 
+def _unread(meta: ObjectMeta) -> Errors:
+    """What could not be read of an object is wrong with it."""
+    for fault in meta.faults:
+        yield FieldError(fault.path, fault.detail)
+
+
 def _class(class_: ClassSpec, path: str) -> Errors:
     if not class_.kind:
         yield _required(f"{path}.kind", "Kind is required")
     if not class_.name:
         yield _required(f"{path}.name", "Name is required")
+    elif not is_object_name(class_.name):
+        detail = "must be the name of an object: at most 253 of a-z, 0-9, - and ."
+        yield FieldError(f"{path}.name", detail, value=_shortened(class_.name))
 
 
 def _configuration(spec: MachineSpec, path: str) -> Errors:
@@ -153,8 +168,9 @@ def _duration(text: str, field: str) -> Errors:
     try:
         span = parse_duration(text)
     except ValueError as error:
-        reason = str(error).partition(": ")[2]
-        yield FieldError(field, f"must be a duration like 10m0s ({reason})", value=text)
+        reason = _shortened(str(error).partition(": ")[2])
+        shown = _shortened(text)
+        yield FieldError(field, f"must be a duration like 10m0s ({reason})", value=shown)
         return
     if span.total_seconds() < 0:
         yield FieldError(field, "must not be negative", value=text)
@@ -303,6 +319,10 @@ def _quantities(amounts: Mapping[str, str | int], path: str) -> Errors:
             continue
         if negative:
             yield FieldError(f"{path}[{key}]", "must not be negative", value=amount)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def _listed(options: Iterable[str]) -> str:

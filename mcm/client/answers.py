@@ -72,7 +72,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def object_of(resource: Resource[T], response: Response) -> T:
     """Decode the object of a successful answer; raises :class:`ProtocolError` if it is none."""
     try:
-        obj = codec.decode_object(resource, response.body)
+        obj = codec.read_object(resource, response.body)
     except codec.DecodeError as error:
         raise ProtocolError(f"cannot read the answer: {error}") from error
     if not obj.metadata.name:

@@ -8,7 +8,7 @@ import random as random_module
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar, final
 
-from mcm.api.meta import KubeObject, Resource, T
+from mcm.api.meta import KubeObject, ObjectMeta, Resource, T
 from mcm.client.answers import ListPage
 from mcm.client.errors import ApiError, KubeError, RequestTimeout, TransportError
 from mcm.client.transport import StreamResponse
@@ -117,6 +117,9 @@ class Reflector(Generic[T]):
 
     def _collect(self, page: ListPage[T]) -> None:
         self._listed.update((item.metadata.key, item) for item in page.items)
+        for item in page.items:
+            if item.metadata.faults:
+                self._report_faults(item.metadata)
         for bad in page.bad:
             meta, reason = bad.metadata, str(bad.error)
             key = meta.key if meta.name else ""
@@ -220,6 +223,8 @@ class Reflector(Generic[T]):
     def _take_event(self, event: Event[T]) -> None:
         kind, obj = event.type, event.object
         self._stats.events[kind] += 1
+        if obj.metadata.faults:
+            self._report_faults(obj.metadata)
         machine = self._machine
         if machine.listing:
             self._take_initial(kind, obj)
@@ -307,8 +312,11 @@ class Reflector(Generic[T]):
         self._said = what, now
         return False
 
+    def _report_faults(self, meta: ObjectMeta) -> None:
+        self._report(meta.key, meta.resource_version, "; ".join(map(str, meta.faults)))
+
     def _report(self, key: str, version: str, reason: str) -> None:
-        """Count an unreadable object; say so once for each of its versions."""
+        """Count an object that is not readable, or not wholly; say so once for each version."""
         self._stats.unreadable += 1
         if (key, version) in self._reported:
             return

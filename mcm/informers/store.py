@@ -90,10 +90,10 @@ class Store(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """Keys whose newest state could not be decoded, and why.
+        """Keys whose newest state could not be decoded, or only in part, and why.
 
-        ``get`` returns the last state that could, or None. Whoever destroys what no object claims
-        must look here first.
+        ``get`` returns as much of it as could (``metadata.faults`` says what is missing), else the
+        last state that could, or None. Whoever destroys what no object claims must look here first.
         """
         return MappingProxyType(self._unreadable)
 
@@ -237,6 +237,8 @@ class Store(Generic[T]):
         would keep the memory around both of them."""
         self._objects.clear()
         self._objects.update(objects)
+        in_part = ((key, obj) for key, obj in objects.items() if obj.metadata.faults)
+        self._unreadable.update((key, _described(obj)) for key, obj in in_part)
         for index in self._every_index:
             index.refill()
 
@@ -248,7 +250,9 @@ class Store(Generic[T]):
 
     def _set(self, key: str, known: T | None, obj: T) -> Changes[T]:
         self._objects[key] = obj
-        if self._unreadable:
+        if obj.metadata.faults:
+            self._unreadable[key] = _described(obj)
+        elif self._unreadable:
             self._unreadable.pop(key, None)
         for index in self._every_index:
             index.put(key, obj)
@@ -264,6 +268,10 @@ class Store(Generic[T]):
 
 def _namespace_of(obj: T) -> tuple[str, ...]:
     return (obj.metadata.namespace,)
+
+
+def _described(obj: T) -> str:
+    return "; ".join(map(str, obj.metadata.faults))
 
 
 def _same_version(one: T, other: T) -> bool:

@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, final
 
 import msgspec
 
-from mcm.api import codec
+from mcm.api import codec, nesting
 from mcm.api.meta import ApiStruct, ObjectMeta, Resource, T
 from mcm.api.names import ANNOTATION_INITIAL_EVENTS_END
 from mcm.client.errors import ApiError, ProtocolError, error_from_status
@@ -85,7 +85,7 @@ class FrameDecoder(Generic[T]):
         """Return what ``line`` says. Raises GarbledFrame."""
         try:
             event: Event[T] = self._decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._decode_slowly(line)
         kind = event.type
         if kind is _BOOKMARK:
@@ -107,7 +107,7 @@ class FrameDecoder(Generic[T]):
         if frame.type not in _OBJECT_TYPES:
             return _unreadable(frame.type, body, f"unknown type of event {frame.type!r}")
         try:
-            obj = codec.decode_object(self._resource, body)
+            obj = codec.read_object(self._resource, body)
         except codec.DecodeError as error:
             return _unreadable(frame.type, body, str(error))
         if not obj.metadata.name:
@@ -134,7 +134,7 @@ _named_decoder = msgspec.json.Decoder(_Named)
 
 def _named(body: bytes) -> _Named:
     try:
-        return _named_decoder.decode(body)
+        return _named_decoder.decode(nesting.cut(body))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _Named()
 

@@ -19,7 +19,7 @@ Used = TypeVar("Used", bound=KubeObject)
 User = TypeVar("User", bound=KubeObject)
 
 LOOK_AGAIN: Final = 60.0
-"""Seconds, while a user that cannot be read might be using any object."""
+"""Seconds, while a user of which it cannot be read might be using any object."""
 
 
 @final
@@ -38,12 +38,14 @@ class InUse(Generic[Used, User]):
     """Which objects are used by which: all that the engine knows of the two kinds.
 
     ``uses`` names the keys of the objects that a user needs; ``is_used`` asks the users' store
-    about one. ``heeded`` tells which changes of a used object can matter, by default all.
+    about one. Both go by what stands at ``told_at`` (JSON paths) in a user. ``heeded`` tells which
+    changes of a used object can matter, by default all.
     """
 
     used: Resource[Used]
     users: Resource[User]
     uses: Callable[[User], Iterable[str]]
+    told_at: tuple[str, ...]
     is_used: Callable[[Used], bool]
     decide: Callable[[Used, bool], InUseDecision]
     heeded: Callable[[Change[Used]], bool] = lambda _: True
@@ -83,7 +85,7 @@ class InUseReconciler(Generic[Used, User]):
         decided = self._in_use.decide(obj, used)
         if decided.patch is None:
             return Outcome(decided.after, decided.reason)
-        if not used and self._users.unreadable:
+        if not used and self._has_untold_uses():
             return Outcome(LOOK_AGAIN, f"{self._in_use.users.plural} that cannot be read")
         namespace, name = split_key(key)
         try:
@@ -91,6 +93,16 @@ class InUseReconciler(Generic[Used, User]):
         except NotFound:
             return DONE
         return DONE
+
+    def _has_untold_uses(self) -> bool:
+        """Tell whether a user's newest state does not say what it uses: it may be any object."""
+        for key in self._users.unreadable:
+            user = self._users.get(key)
+            if user is None or not user.metadata.faults:
+                return True  # not read at all, or not since
+            if user.metadata.is_faulty_at(*self._in_use.told_at):
+                return True
+        return False
 
 
 def keys_of_user_change(

@@ -60,6 +60,7 @@ class Assembly:
     def _acts_of_the_vm(self, tokens: BootstrapTokens | None) -> Mapping[Step, StepAct]:
         return {
             Step.CLAIM: partial(claim, self.control),
+            Step.VALIDATE: partial(complain_if_invalid, self.control),
             Step.PRESERVE: Preservation(self.control, self.target, self._drain()).follow,
             Step.CREATE: self._creation(tokens).create,
             Step.DELETE: self._deletion(tokens).delete,
@@ -84,7 +85,6 @@ class Assembly:
             control, target, drain=self._drain_in(target), reachability=self.reachability
         )
         return {
-            Step.VALIDATE: partial(complain_if_invalid, control),
             Step.SETTLE_NODE: NodeSettlement(control, target).settle,
             Step.DELETE_WITH_NODE: with_node.follow,
             Step.SYNC_NODE: NodeTemplateSync(control, target).sync,

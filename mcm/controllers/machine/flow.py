@@ -63,6 +63,16 @@ _ONCE_JOINED = (
     Step.UPDATE_IN_PLACE,
     Step.CHECK_HEALTH,
 )
+_OF_ONE_READ_IN_PART = (
+    Step.CLAIM,
+    Step.VALIDATE,
+    Step.DELETE_WITH_NODE,
+    Step.CHECK_HEALTH,
+    Step.CREATE,
+)
+"""What may be done for a machine of which not all could be read. ``CREATE`` says what that is, and
+goes no further."""
+_PHASE = "status.currentStatus.phase"
 _UNFINISHED = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
 _JOINING = (*_UNFINISHED, MachinePhase.PENDING)
 
@@ -84,6 +94,8 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
         steps.append(Step.PRESERVE)
     if needs_creation(machine):
         steps.append(Step.CREATE)
+    if machine.metadata.faults:
+        return _of_one_read_in_part(machine, steps)
     return tuple(steps)
 
 
@@ -99,6 +111,15 @@ def _of_its_node(machine: Machine) -> tuple[Step, ...]:
         return _WHILE_JOINING if machine.phase in _JOINING else _ONCE_JOINED
     lost_its_label = bool(machine.spec.provider_id) and not needs_creation(machine)
     return (Step.SETTLE_NODE,) if lost_its_label else ()
+
+
+def _of_one_read_in_part(machine: Machine, steps: Collection[Step]) -> tuple[Step, ...]:
+    """Leave out what would take what was not read for something that is not there."""
+    if machine.metadata.is_faulty_at(_PHASE):
+        return (Step.VALIDATE,)
+    due = tuple(step for step in steps if step in _OF_ONE_READ_IN_PART)
+    told = Step.CREATE in due or Step.VALIDATE in due
+    return due if told else (*due, Step.VALIDATE)
 
 
 def next_step(
@@ -140,6 +161,8 @@ def needs_creation(machine: Machine) -> bool:
     the set replaces it, and a VM made meanwhile would live for seconds. A machine on its own has
     nobody else to recover it.
     """
+    if machine.metadata.is_faulty_at(_PHASE):
+        return False
     if machine.phase in _UNFINISHED:
         return True
     if machine.phase == MachinePhase.TERMINATING:

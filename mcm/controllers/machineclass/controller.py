@@ -23,6 +23,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         used=MACHINE_CLASSES,
         users=MACHINES,
         uses=class_keys_of,
+        told_at=("spec.class",),
         is_used=lambda class_: bool(machines_of_class(machines, class_.metadata.key)),
         decide=keeping(MACHINE_FINALIZER),
     )

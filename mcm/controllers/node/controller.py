@@ -34,6 +34,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         used=NODES,
         users=MACHINES,
         uses=lambda machine: tuple(dict.fromkeys(owners.nodes_about(machine))),
+        told_at=("metadata.labels",),
         is_used=lambda node: owners.of(node).owner is not None,
         decide=decide_now,
         heeded=concerns_mark,

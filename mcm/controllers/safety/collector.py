@@ -83,10 +83,15 @@ class OrphanCollector:
         return Outcome(after=min(spread, due or spread), reason="orphan VMs")
 
     def _unreadable_in(self, namespace: str) -> str:
-        """Name a machine there whose newest state nobody can read: any VM could be its own."""
-        opaque = (key for key in self._machines.unreadable if key.startswith(f"{namespace}/"))
-        nameless = "without a name" if "" in self._machines.unreadable else ""
-        return next(opaque, nameless)
+        """Name a machine there of which nothing new can be read: any VM could be its own. One that
+        can be read in part says which VMs it may claim."""
+        for key in self._machines.unreadable:
+            machine = self._machines.get(key)
+            if machine is not None and machine.metadata.faults:
+                continue
+            if not key or key.startswith(f"{namespace}/"):
+                return key or "without a name"
+        return ""
 
     async def _list(self, class_: MachineClass) -> Mapping[str, str]:
         request = ListMachinesRequest(class_, self._credentials(class_).data)

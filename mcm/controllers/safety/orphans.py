@@ -35,6 +35,8 @@ def is_claimed(vm: Vm, machine: Machine | None) -> bool:
     """
     if machine is None:
         return False
+    if machine.metadata.faults:
+        return True  # what it records may be just what could not be read
     recorded = machine.spec.provider_id
     return (
         not recorded

@@ -25,6 +25,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         used=SECRETS,
         users=MACHINE_CLASSES,
         uses=secret_keys_of,
+        told_at=("secretRef", "credentialsSecretRef"),
         is_used=lambda secret: bool(classes_using(classes, secret.metadata.key)),
         decide=keeping(SECRET_FINALIZER),
     )

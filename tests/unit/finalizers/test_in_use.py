@@ -46,6 +46,7 @@ def build(cluster: Cluster) -> Controller:
         used=PIPES,
         users=PUMPS,
         uses=uses,
+        told_at=("pipes",),
         is_used=lambda pipe: any(pipe.metadata.key in uses(p) for p in pumps.list()),
         decide=keeping(FINALIZER),
     )

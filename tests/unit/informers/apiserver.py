@@ -7,7 +7,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, TypeVar, cast
 
@@ -32,6 +32,8 @@ R = TypeVar("R")
 JSON = dict[str, Any]
 
 NAMESPACE = "shoot"
+WHOLE_MACHINES = replace(MACHINES, in_part=False)
+"""Here, as with most resources, an object that cannot be read wholly is not read at all."""
 BOOKMARK_PERIOD = 60.0
 
 

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import msgspec
 
-from mcm.api.machine import MACHINES, Machine
+from mcm.api.machine import Machine
 from mcm.clock import LoopClock
 from mcm.informers import Change, Informer, ReflectorOptions
 from mcm.informers.versions import newer
 from mcm.simulation.virtualtime import run_virtual
-from tests.unit.informers.apiserver import NAMESPACE, ApiServer
+from tests.unit.informers.apiserver import NAMESPACE, WHOLE_MACHINES, ApiServer
 
 R = TypeVar("R")
 
@@ -86,7 +86,7 @@ async def mirroring(
     clock = LoopClock(EPOCH)
     informer = Informer(
         server,
-        MACHINES,
+        WHOLE_MACHINES,
         clock=clock,
         namespace=NAMESPACE,
         options=options,

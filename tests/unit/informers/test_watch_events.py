@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcm.api.machine import MACHINES
+from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine
+from mcm.api.meta import Resource
 from mcm.client.errors import Gone, TooLargeResourceVersion
 from mcm.informers.watch_events import (
     Bookmark,
@@ -19,13 +20,15 @@ from mcm.informers.watch_events import (
     Unreadable,
     WatchError,
 )
-from tests.unit.informers.apiserver import status
+from tests.unit.informers.apiserver import WHOLE_MACHINES, status
 
 META = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "12"}
 
 
-def decode(kind: object, obj: object) -> Frame[Any]:
-    return FrameDecoder(MACHINES).decode(json.dumps({"type": kind, "object": obj}).encode())
+def decode(
+    kind: object, obj: object, *, resource: Resource[Machine] = WHOLE_MACHINES
+) -> Frame[Any]:
+    return FrameDecoder(resource).decode(json.dumps({"type": kind, "object": obj}).encode())
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
@@ -124,3 +127,23 @@ JSON = st.recursive(
 def test_no_object_does_worse_than_to_be_unreadable(kind: str, obj: object) -> None:
     frame = decode(kind, obj)
     assert isinstance(frame, Event | Bookmark | WatchError | Unreadable)
+
+
+def test_a_machine_is_read_as_far_as_it_can_be() -> None:
+    obj = {"metadata": META, "spec": {"providerID": 7, "class": {"name": "c"}}, "status": "good"}
+    frame = decode("MODIFIED", obj, resource=MACHINES)
+    assert isinstance(frame, Event)
+    assert frame.object.spec.class_.name == "c"
+    assert [str(fault) for fault in frame.object.metadata.faults] == [
+        "spec.providerID: Expected `str`, got `int`",
+        "status: Expected `object`, got `str`",
+    ]
+
+
+def test_a_payload_deeper_than_any_parser_goes_costs_the_stream_nothing() -> None:
+    spec = '{"a":' * 5000 + "1" + "}" * 5000
+    line = f'{{"type":"ADDED","object":{{"metadata":{json.dumps(META)},"providerSpec":{spec}}}}}'
+    frame = FrameDecoder(MACHINE_CLASSES).decode(line.encode())
+    assert isinstance(frame, Event)
+    assert frame.object.metadata.key == "n/a"
+    assert str(frame.object.metadata.faults[0]) == "providerSpec.a: Nested too deep to be read"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mcm.api.machine import Machine
 from mcm.api.validation import describe, validate_machine
+from mcm.client.errors import Invalid
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.ports import ControlCluster
@@ -22,5 +25,6 @@ async def complain_if_invalid(control: ControlCluster, machine: Machine) -> Outc
         return DONE
     control.tell(machine, EventType.WARNING, "Invalid", done.description)
     wanted = status.with_operation(machine.status, done, control.now())
-    await control.write_status(machine, wanted)
+    with suppress(Invalid):  # what is wrong may make every write of it wrong; the event told
+        await control.write_status(machine, wanted)
     return DONE

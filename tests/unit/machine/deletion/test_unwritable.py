@@ -1,0 +1,153 @@
+"""A machine on which nothing can be written any more goes all the same, and leaves nothing."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from mcm.api.core import NODES
+from mcm.api.machine import MACHINES
+from mcm.api.meta import JSONObject
+from mcm.client.transport import Request
+from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
+
+FINALIZER = "machine.sapcloud.io/machine-controller-manager"
+
+
+def refuse(b: Bench, *, path: str, when: str = "", unless: str = "") -> None:
+    """Answer 422 to patches of the machine that speak of ``when`` and not of ``unless``."""
+
+    def matches(request: Request) -> bool:
+        body = (request.body or b"").decode()
+        return when in body and not (unless and unless in body)
+
+    b.faults.answer(422, message="it is invalid", method="PATCH", path=path, where=matches)
+
+
+async def with_raw_labels(b: Bench, labels: dict[str, str]) -> None:
+    """Put labels on the machine that no API server of today would take."""
+    storage = "machines.machine.sapcloud.io"
+    live = b.server.store.collection(storage).get(f"{NAMESPACE}/m")
+    assert live is not None
+    body = orjson.loads(orjson.dumps(live.body))
+    body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **labels}
+    b.server.store.replace(storage, live, body)
+
+
+@on_bench
+async def test_a_status_that_cannot_be_written_keeps_no_machine() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        refuse(b, path="/machines/m/status$")
+        await b.delete_machine()
+        await b.until_gone(within=30)
+        assert not b.driver.vms
+        assert not await b.exists(NODES, "node-m")
+        assert "StatusNotWritable" in b.events()
+
+
+@on_bench
+async def test_a_drain_goes_on_though_its_record_cannot_be_written() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        await b.run_pod("p")
+        refuse(b, path="/machines/m/status$")
+        await b.delete_machine()
+        await b.settle(5)
+        assert b.driver.vms
+        assert await b.finish_leaving_pods() == ["p"]
+        await b.until_gone(within=30)
+        assert not b.driver.vms
+
+
+@on_bench
+async def test_a_provider_is_left_alone_between_failures_though_they_cannot_be_recorded() -> None:
+    async with bench() as b:
+        from mcm.driver import Code
+
+        await b.make_class()
+        await b.running()
+        refuse(b, path="/machines/m/status$")
+        b.driver.fail("delete", Code.PERMISSION_DENIED, times=1000)
+        await b.delete_machine()
+        await b.settle(1500)
+        assert 3 <= b.driver.count("delete") <= 8
+        b.driver.failures.clear()
+        await b.until_gone(within=700)
+        assert not b.driver.vms
+
+
+@on_bench
+async def test_a_nodes_name_that_cannot_be_written_is_used_all_the_same() -> None:
+    async with bench(started=False) as b:
+        await b.make_class()
+        b.driver.vms["m"] = "cloud:///m-1"
+        await b.client.create(
+            MACHINES,
+            {
+                "metadata": {"name": "m", "finalizers": [FINALIZER]},
+                "spec": {"class": {"kind": "MachineClass", "name": "c"}},
+            },
+            namespace=NAMESPACE,
+        )
+        name = "node-" + "m" * 70
+        b.driver.node_names["m"] = name
+        await b.client.create(NODES, {"metadata": {"name": name}})
+        await b.start()
+        await b.delete_machine()
+        await b.until_gone(within=30)
+        assert not b.driver.vms
+        assert not await b.exists(NODES, name)
+
+
+@pytest.mark.parametrize(
+    "labels", [{"owner": "née Ångström!"}, {"bad key!": "x"}, {"long": "x" * 64}]
+)
+def test_labels_that_no_server_would_take_go_with_the_finalizer(labels: dict[str, str]) -> None:
+    @on_bench
+    async def main() -> None:
+        async with bench() as b:
+            await b.make_class()
+            await b.running()
+            await b.crash()
+            await with_raw_labels(b, labels)
+            await b.start()
+            await b.delete_machine()
+            await b.until_gone(within=30)
+            assert not b.driver.vms
+            assert not await b.exists(NODES, "node-m")
+
+    main()
+
+
+@on_bench
+async def test_a_field_that_its_schema_refuses_by_now_goes_with_the_finalizer() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        b.faults.answer(
+            422,
+            message="spec.drainTimeout: Invalid value",
+            method="PATCH",
+            path="/machines/m$",
+            where=lambda r: b'"finalizers"' in (r.body or b"") and b'"spec"' not in (r.body or b""),
+        )
+        await b.delete_machine()
+        await b.until_gone(within=60)
+        assert not b.driver.vms
+
+
+@on_bench
+async def test_a_finalizer_that_may_not_be_removed_is_told_of() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        body: JSONObject = {"metadata": {"finalizers": []}}
+        assert body
+        refuse(b, path="/machines/m$", when="finalizers")
+        await b.delete_machine()
+        await b.settle(30)
+        assert "FinalizerNotRemovable" in b.events()
+        assert not b.driver.vms
