@@ -108,8 +108,7 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "errorCode": "Code of the provider's error, if there was one.",
         "lastUpdateTime": "When this was last written.",
         "state": "Processing, Successful or Failed.",
-        "type": "Create, HealthCheck, InPlaceUpdate, DrainNode or Delete; Update is not written"
-        " yet.",
+        "type": "Create, Update, HealthCheck, InPlaceUpdate, DrainNode or Delete.",
     },
     machine.CurrentStatus: {
         "": "The phase of a machine.",

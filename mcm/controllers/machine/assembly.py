@@ -33,6 +33,8 @@ from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.preservation.preservation import Preservation
 from mcm.controllers.machine.reconciler import StepAct
+from mcm.controllers.machine.update.hot_progress import HotUpdateProgress
+from mcm.controllers.machine.update.hot_update import HotUpdate
 from mcm.controllers.provider import Provider
 from mcm.controllers.reachability import Reachability
 
@@ -49,6 +51,7 @@ class Assembly:
     metrics: MachineMetrics
     random: Random
     reachability: Callable[[], Reachability]
+    hot_progress: HotUpdateProgress
 
     def acts(self) -> Mapping[Step, StepAct]:
         """Return what is done at each step; those of Nodes only if there is a target cluster."""
@@ -62,6 +65,7 @@ class Assembly:
             Step.CLAIM: partial(claim, self.control),
             Step.VALIDATE: partial(complain_if_invalid, self.control),
             Step.PRESERVE: Preservation(self.control, self.target, self._drain()).follow,
+            Step.UPDATE_VM: self._hot_update().update,
             Step.CREATE: self._creation(tokens).create,
             Step.DELETE: self._deletion(tokens).delete,
         }
@@ -91,6 +95,15 @@ class Assembly:
             Step.UPDATE_IN_PLACE: in_place.update,
             Step.CHECK_HEALTH: health.check,
         }
+
+    def _hot_update(self) -> HotUpdate:
+        return HotUpdate(
+            self.control,
+            provider=self.provider,
+            places=self.memory.places,
+            pace=self.memory.hot_updates,
+            progress=self.hot_progress,
+        )
 
     def _creation(self, tokens: BootstrapTokens | None) -> Creation:
         vms = VMCreation(

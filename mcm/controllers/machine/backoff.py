@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import final
 
+from mcm.driver.codes import Code
+from mcm.driver.errors import DriverError
 from mcm.workqueue.backoff import Backoff, shorter_by
 
 
@@ -24,6 +26,15 @@ class Pace(Enum):
     """Somebody who mends something."""
     EXHAUSTED = "exhausted"
     """Quota or capacity that becomes free."""
+
+
+def pace_of(error: DriverError | None) -> Pace:
+    """Say how soon to try again; None: nothing is known of the answer but its text."""
+    if error is None:
+        return Pace.LASTING
+    if error.code is Code.RESOURCE_EXHAUSTED:
+        return Pace.EXHAUSTED
+    return Pace.TRANSIENT if error.code.transient else Pace.LASTING
 
 
 _SPREAD = shorter_by(0.25)

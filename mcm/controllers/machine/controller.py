@@ -28,6 +28,8 @@ from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.reconciler import MachineReconciler
+from mcm.controllers.machine.update.hot_pace import HotUpdatePace
+from mcm.controllers.machine.update.hot_progress import HotUpdateMetrics, HotUpdateProgress
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Places
 from mcm.controllers.runtime import Controller
@@ -50,6 +52,11 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         # Whoever's time ran out while an API server was out of reach waits for this.
         enqueue(queue, tuple(control.machines.keys()), initial=True)
 
+    progress = HotUpdateProgress(
+        control.machines, control.classes, HotUpdateMetrics.of(ctx.registry)
+    )
+    ctx.control_informers.informer(MACHINE_CLASSES).add_handler(progress.class_changed)
+    ctx.control_informers.informer(MACHINES).add_handler(progress.machine_changed)
     probe, probing = reachability.build(ctx, recovered=recovered)
     _listen_to_control(ctx, control, target, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
@@ -61,6 +68,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         metrics=MachineMetrics.of(ctx.registry),
         random=ctx.random,
         reachability=lambda: probe.reachability,
+        hot_progress=progress,
     )
     reconciler = MachineReconciler(
         control.machines, assembly.acts(), places=memory.places, wake_after=queue.add_after
@@ -115,9 +123,17 @@ def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster |
 
 def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
     exhausted = ctx.options.resource_exhausted_retry.total_seconds()
+    hot_updates = HotUpdatePace(
+        clock=ctx.clock, backoff=MachineBackoff(exhausted=exhausted, random=ctx.random)
+    )
     return Memory(
         backoff=MachineBackoff(exhausted=exhausted, random=ctx.random),
-        places=Places(width=ctx.options.machine_concurrent_syncs, wake=queue.add),
+        places=Places(
+            width=ctx.options.machine_concurrent_syncs,
+            wake=queue.add,
+            updating=hot_updates.at_once,
+        ),
+        hot_updates=hot_updates,
         permits=FailurePermits(wake=queue.add),
     )
 
@@ -143,6 +159,8 @@ def _listen_to_control(
         return chain(keys, wakeups.of_node_change_of_machine(change, owners))
 
     def of_class(change: Change[MachineClass]) -> Iterable[str]:
+        if change.new is None:
+            memory.hot_updates.forget_class(change.object.metadata.key)
         return wakeups.of_class(change, control.machines)
 
     def of_secret(change: Change[Secret]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import StrEnum, auto
 
-from mcm.api.machine import Machine, MachinePhase
+from mcm.api.machine import Machine, MachinePhase, OperationType
 from mcm.api.names import ANNOTATION_PRESERVE, MACHINE_FINALIZER
 from mcm.controllers.machine.initialization import is_recorded_as_uninitialized
 
@@ -33,6 +33,8 @@ class Step(StrEnum):
     """Judge it by its Node's conditions."""
     PRESERVE = auto()
     """Keep it as it is for somebody to look at, or stop that."""
+    UPDATE_VM = auto()
+    """Bring its VM to what its class says now, while it runs."""
     CREATE = auto()
     """See that its VM exists, and record it."""
     DELETE = auto()
@@ -43,6 +45,7 @@ NEEDS: Mapping[Step, frozenset[Step]] = {
     Step.DELETE_WITH_NODE: frozenset({Step.CLAIM}),
     Step.SYNC_NODE: frozenset({Step.DELETE_WITH_NODE}),
     Step.UPDATE_IN_PLACE: frozenset({Step.DELETE_WITH_NODE}),
+    Step.UPDATE_VM: frozenset({Step.DELETE_WITH_NODE}),
     Step.CREATE: frozenset({Step.CLAIM, Step.DELETE_WITH_NODE}),
 }
 """What must not have failed before a step. All others are taken whatever came of the rest: health
@@ -73,6 +76,13 @@ _OF_ONE_READ_IN_PART = (
 """What may be done for a machine of which not all could be read. ``CREATE`` says what that is, and
 goes no further."""
 _PHASE = "status.currentStatus.phase"
+_UPDATABLE = (
+    MachinePhase.PENDING,
+    MachinePhase.AVAILABLE,
+    MachinePhase.RUNNING,
+    MachinePhase.UNKNOWN,
+)
+"""What is Failed is replaced, and what is being updated in place has enough on its hands."""
 _UNFINISHED = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
 _JOINING = (*_UNFINISHED, MachinePhase.PENDING)
 
@@ -94,9 +104,17 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
         steps.append(Step.PRESERVE)
     if needs_creation(machine):
         steps.append(Step.CREATE)
+    elif machine.spec.provider_id and _is_updatable(machine):
+        steps.append(Step.UPDATE_VM)
     if machine.metadata.faults:
         return _of_one_read_in_part(machine, steps)
     return tuple(steps)
+
+
+def _is_updatable(machine: Machine) -> bool:
+    """Tell whether its VM may be updated while it runs, and whoever updates it in place is done."""
+    draining = machine.status.last_operation.type == OperationType.DRAIN_NODE
+    return machine.phase in _UPDATABLE and not draining
 
 
 def _is_to_be_kept(machine: Machine) -> bool:

@@ -74,6 +74,31 @@ def creation_blocked(reason: str) -> LastOperation:
     return operation(_CREATE, OperationState.FAILED, reason)
 
 
+# Updates of VMs that run -------------------------------------------------------------------------
+
+_UPDATE = OperationType.UPDATE
+
+
+def updating(class_: str) -> LastOperation:
+    text = f"Updating VM on cloud provider as machine class {class_} says"
+    return operation(_UPDATE, OperationState.PROCESSING, text)
+
+
+def updated(class_: str) -> LastOperation:
+    text = f"Updated VM on cloud provider as machine class {class_} says"
+    return operation(_UPDATE, OperationState.SUCCESSFUL, text)
+
+
+def update_failed(error: str, code: Code) -> LastOperation:
+    text = f"Update of the VM failed, the machine stays as it is. Cloud provider message - {error}"
+    return operation(_UPDATE, OperationState.FAILED, text, code=code.text)
+
+
+def update_blocked(reason: str) -> LastOperation:
+    """Something must be mended before the provider can be asked; ``reason`` says what."""
+    return operation(_UPDATE, OperationState.FAILED, f"Update of the VM must wait: {reason}")
+
+
 # Health -------------------------------------------------------------------------------------------
 
 _HEALTH = OperationType.HEALTH_CHECK

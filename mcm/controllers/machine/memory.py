@@ -8,6 +8,7 @@ from typing import final
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation.bootstrap_token import Token
 from mcm.controllers.machine.health.failure_permit import FailurePermits
+from mcm.controllers.machine.update.hot_pace import HotUpdatePace
 from mcm.controllers.provider import Places
 from mcm.drain import Attempts
 
@@ -31,6 +32,7 @@ class Memory:
     backoff: MachineBackoff
     places: Places
     permits: FailurePermits
+    hot_updates: HotUpdatePace
     tokens: dict[str, Token] = field(default_factory=dict)
     drains: dict[str, Drain] = field(default_factory=dict)
     lost_node: set[str] = field(default_factory=set)
@@ -39,6 +41,7 @@ class Memory:
     def forget(self, uid: str) -> None:
         """The machine is gone."""
         self.backoff.forget(uid)
+        self.hot_updates.forget(uid)
         self.tokens.pop(uid, None)
         self.drains.pop(uid, None)
         self.lost_node.discard(uid)

@@ -23,6 +23,8 @@ class OwnCondition(StrEnum):
 
     NODE_TEMPLATE_APPLIED = "NodeTemplateApplied"
     """False: part of the node template, or of the virtual capacity, cannot be put on the Node."""
+    PROVIDER_SPEC_APPLIED = "ProviderSpecApplied"
+    """False: its class was changed, and its VM could not be brought to that yet."""
     NODE_UNAMBIGUOUS = "NodeUnambiguous"
     """False: other machines name the same Node, and nothing tells whose it is."""
     INITIALIZED = "Initialized"

@@ -16,6 +16,7 @@ from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.health.failure_permit import is_moving, waiting_with
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
+from mcm.controllers.machine.update.hot_need import is_unfinished
 from mcm.controllers.node_ownership import NodeOwners, whose
 from mcm.informers import Change, Store
 
@@ -68,10 +69,10 @@ def losing_node(change: Change[Node], machines: Store[Machine]) -> Iterator[Mach
 
 
 def of_class(change: Change[MachineClass], machines: Store[Machine]) -> Iterator[str]:
-    """Yield the machines that wait for the class; all of it if their Nodes must change."""
+    """Yield the machines that wait for the class; all of it if their Nodes or VMs must change."""
     if change.initial or change.resync:
         return
-    everyone = _virtual_capacity(change.old) != _virtual_capacity(change.new)
+    everyone = _what_all_have(change.old) != _what_all_have(change.new)
     for machine in machines_of_class(machines, change.object.metadata.key):
         if everyone or _waits_for_provider(machine):
             yield machine.metadata.key
@@ -144,14 +145,17 @@ def _seen(node: Node) -> tuple[object, ...]:
     )
 
 
-def _virtual_capacity(class_: MachineClass | None) -> object:
-    if class_ is None or class_.node_template is None:
+def _what_all_have(class_: MachineClass | None) -> object:
+    """Return what of a class is brought to the machines that exist already."""
+    if class_ is None:
         return None
-    return class_.node_template.virtual_capacity
+    template = class_.node_template
+    return class_.provider_spec, template.virtual_capacity if template else None
 
 
 def _waits_for_provider(machine: Machine) -> bool:
-    return machine.metadata.deletion_timestamp is not None or needs_creation(machine)
+    going = machine.metadata.deletion_timestamp is not None
+    return going or needs_creation(machine) or is_unfinished(machine)
 
 
 def _way_out(pod: Pod) -> tuple[object, ...]:

@@ -1,11 +1,12 @@
 """Who may call the provider next: places for slow calls, shared fairly by the machine classes.
 
-Creations and deletions wait for a cloud, health waits for nobody. For each of the former there are
-so many places; a machine that finds none does not hold a worker but is woken when it has one.
+Creations, deletions and updates wait for a cloud, health waits for nobody. For each of the former
+there are so many places; a machine that finds none holds no worker but is woken when it has one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,17 +16,24 @@ from typing import final
 _RESERVED = 5
 """One place in reserve for so many others."""
 
+_CREATIONS_PER_UPDATE = 5
+
 
 class Purpose(Enum):
     """What a place is for; each has places of its own."""
 
     CREATION = "creation"
     DELETION = "deletion"
+    UPDATE = "update"
+    """Of VMs that run: it can wait, so there are a fifth as many places."""
 
 
 @final
 class Places:
     """``width`` places for each purpose, and a fifth of that (at least one) in reserve.
+
+    ``updating`` tells how many places a class may have for updates now, however many are free. Once
+    that has risen, :meth:`reconsider` must be called.
 
     ``wake`` is called once with a key that waited, when it has a place: the place is kept for it
     until its next pass, so that nobody overtakes it. What holds at any moment:
@@ -41,10 +49,20 @@ class Places:
       a place at once. Whoever comes then has to wait for one call to end.
     """
 
-    def __init__(self, *, width: int, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        width: int,
+        wake: Callable[[str], None],
+        updating: Callable[[str], float] = lambda _: math.inf,
+    ) -> None:
         if width < 1:
             raise ValueError(f"no call could be made with {width} places")
-        self._kinds = {purpose: _Kind(width, wake) for purpose in Purpose}
+        self._kinds = {
+            Purpose.CREATION: _Kind(width, wake),
+            Purpose.DELETION: _Kind(width, wake),
+            Purpose.UPDATE: _Kind(max(1, width // _CREATIONS_PER_UPDATE), wake, updating),
+        }
         # Of each key whose pass is under way: for what it has asked so far.
         self._asked: dict[str, set[Purpose]] = {}
 
@@ -52,6 +70,10 @@ class Places:
     def most(self) -> int:
         """How many calls can be under way at most, those of all purposes together."""
         return sum(kind.total for kind in self._kinds.values())
+
+    def reconsider(self, purpose: Purpose) -> None:
+        """Wake whoever may have a place now: a class may have got a higher ceiling."""
+        self._kinds[purpose].hand_out()
 
     @contextmanager
     def attending(self, key: str) -> Iterator[None]:
@@ -99,10 +121,16 @@ class _Share:
 
 @final
 class _Kind:
-    """The places for one purpose."""
+    """The places for one purpose; ``ceiling`` tells how many of them a class may have."""
 
-    def __init__(self, width: int, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        width: int,
+        wake: Callable[[str], None],
+        ceiling: Callable[[str], float] = lambda _: math.inf,
+    ) -> None:
         self._width = width
+        self._ceiling = ceiling
         self.total = width + max(1, width // _RESERVED)
         self._wake = wake
         self._taken = 0
@@ -121,7 +149,7 @@ class _Kind:
             self._moment += 1
             self._shares.setdefault(class_key, _Share(turn=self._moment)).waiting[key] = None
             self._waits_in[key] = class_key
-            self._hand_out(asking=key)
+            self.hand_out(asking=key)
         return self._kept.pop(key, None) is not None
 
     def give_back(self, class_key: str) -> None:
@@ -129,7 +157,7 @@ class _Kind:
         share.has -= 1
         self._taken -= 1
         self._drop_if_empty(class_key, share)
-        self._hand_out()
+        self.hand_out()
 
     def withdraw(self, key: str) -> None:
         """Let ``key`` wait no more, and give back what was kept for it."""
@@ -140,7 +168,7 @@ class _Kind:
             del share.waiting[key]
             self._drop_if_empty(class_key, share)
 
-    def _hand_out(self, *, asking: str = "") -> None:
+    def hand_out(self, *, asking: str = "") -> None:
         """Keep places for those whose turn it is, and wake all of them but the one that asks."""
         while (class_key := self._next()) is not None:
             share = self._shares[class_key]
@@ -158,8 +186,12 @@ class _Kind:
         left = self.total - self._taken
         if left <= 0 or not self._waits_in:
             return None
-        waiting = ((s.has, s.turn, name) for name, s in self._shares.items() if s.waiting)
-        fewest, _, class_key = min(waiting)
+        waiting = (
+            (share.has, share.turn, name)
+            for name, share in self._shares.items()
+            if share.waiting and share.has < self._ceiling(name)
+        )
+        fewest, _, class_key = min(waiting, default=(left, 0, None))
         return class_key if self._taken < self._width or fewest < left else None
 
     def _drop_if_empty(self, class_key: str, share: _Share) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcm.api.machine import Machine, MachinePhase
+from mcm.api.machine import LastOperation, Machine, MachinePhase
 from mcm.controllers.machine.flow import Step, needs_creation, steps_of
 from tests.unit.machine.objects import BORN, machine
 
@@ -34,17 +34,28 @@ ONCE_JOINED = (*OF_ITS_NODE[:4], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[4:])
         (machine(), (Step.CREATE,)),
         (machine(provider_id="p"), (Step.CREATE,)),
         (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),
-        (machine(phase="Pending", node="n", provider_id="p"), OF_ITS_NODE),
-        (machine(phase="Running", node="n", provider_id="p"), ONCE_JOINED),
+        (machine(phase="Pending", node="n", provider_id="p"), (*OF_ITS_NODE, Step.UPDATE_VM)),
+        (machine(phase="Running", node="n", provider_id="p"), (*ONCE_JOINED, Step.UPDATE_VM)),
+        (machine(phase="Unknown", node="n", provider_id="p"), (*ONCE_JOINED, Step.UPDATE_VM)),
+        (machine(phase="InPlaceUpdating", node="n", provider_id="p"), ONCE_JOINED),
+        (
+            machine(
+                phase="Running",
+                node="n",
+                provider_id="p",
+                operation=LastOperation(type="DrainNode", state="Processing"),
+            ),
+            ONCE_JOINED,
+        ),
         (
             machine(phase="CrashLoopBackOff", node="n", provider_id="p"),
             (*OF_ITS_NODE, Step.CREATE),
         ),
         (
             machine(phase="Running", node="n", claimed=False, provider_id="p"),
-            (Step.CLAIM, *ONCE_JOINED),
+            (Step.CLAIM, *ONCE_JOINED, Step.UPDATE_VM),
         ),
-        (machine(phase="Running", provider_id="p"), (Step.SETTLE_NODE,)),
+        (machine(phase="Running", provider_id="p"), (Step.SETTLE_NODE, Step.UPDATE_VM)),
         (machine(phase="Failed"), (Step.CREATE,)),
         (machine(phase="Failed", owned=True), ()),
         (machine(phase="Failed", owned=True, provider_id="p", node="n"), ONCE_JOINED),
@@ -59,7 +70,7 @@ def test_the_steps_follow_from_what_is_observed(subject: Machine, steps: tuple[S
 
 def test_without_target_cluster_there_is_no_node_to_look_after() -> None:
     subject = machine(phase="Available", provider_id="p", labels={"node": "n"})
-    assert steps_of(subject, has_target=False) == ()
+    assert steps_of(subject, has_target=False) == (Step.UPDATE_VM,)
 
 
 def test_a_machine_said_to_terminate_that_nobody_deleted_gets_no_vm() -> None:

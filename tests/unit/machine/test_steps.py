@@ -70,6 +70,8 @@ def test_a_step_is_due_again_once_another_has_changed_the_machine() -> None:
     done[Step.CHECK_HEALTH] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.PRESERVE
     done[Step.PRESERVE] = "7"
+    assert next_step(subject, has_target=True, done=done, failed=()) is Step.UPDATE_VM
+    done[Step.UPDATE_VM] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is None
 
 

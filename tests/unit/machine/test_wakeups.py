@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mcm.api.core import Node, Pod, PodSpec, Secret
-from mcm.api.machine import Machine, MachineClass, MachineClassNodeTemplate
+from mcm.api.machine import LastOperation, Machine, MachineClass, MachineClassNodeTemplate
 from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine import wakeups
@@ -100,9 +100,26 @@ FLEET = machines(
 
 
 def test_a_class_wakes_those_who_wait_for_it() -> None:
-    added = Change(None, class_())
-    assert keys(wakeups.of_class(added, FLEET)) == ["ns/broken", "ns/going", "ns/new"]
+    mended = Change(class_(), class_(secret="s"))
+    assert keys(wakeups.of_class(mended, FLEET)) == ["ns/broken", "ns/going", "ns/new"]
+    assert len(keys(wakeups.of_class(Change(None, class_()), FLEET))) == 4, "unknown until now"
     assert keys(wakeups.of_class(Change(None, class_(), initial=True), FLEET)) == []
+
+
+def test_a_new_provider_spec_concerns_all_of_a_class() -> None:
+    changed = msgspec.structs.replace(class_(), provider_spec={"tags": {"a": "1"}})
+    assert len(keys(wakeups.of_class(Change(class_(), changed), FLEET))) == 4
+
+
+def test_an_update_that_is_not_finished_waits_for_class_and_secret() -> None:
+    failed = LastOperation(type="Update", state="Failed")
+    fleet = machines(
+        machine("a", phase="Running", provider_id="p", operation=failed),
+        machine("b", phase="Running", provider_id="p", annotations={"inflight-providerspecs": ""}),
+        machine("c", phase="Running", provider_id="p"),
+    )
+    mended = Change(class_(), class_(secret="s"))
+    assert keys(wakeups.of_class(mended, fleet)) == ["ns/a", "ns/b"]
 
 
 def test_a_new_virtual_capacity_concerns_all_of_a_class() -> None:

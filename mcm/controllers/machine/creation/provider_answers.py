@@ -9,7 +9,7 @@ from typing import final
 
 from mcm.api.machine import LastOperation, Machine, MachinePhase, MachineStatus
 from mcm.controllers.machine import last_operation, status
-from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.backoff import Pace, pace_of
 from mcm.controllers.machine.creation.deadline import is_late
 from mcm.controllers.machine.initialization import as_uninitialized
 from mcm.controllers.machine.settings import MachineSettings
@@ -106,15 +106,6 @@ def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
 def on_lateness(machine: Machine, now: datetime) -> MachineStatus:
     """It waits for its next attempt, and the time to create it is over."""
     return as_uninitialized(status.with_phase(machine.status, MachinePhase.FAILED, now), now)
-
-
-def pace_of(error: DriverError | None) -> Pace:
-    """Say how soon to call CreateMachine again."""
-    if error is None:
-        return Pace.LASTING
-    if error.code is Code.RESOURCE_EXHAUSTED:
-        return Pace.EXHAUSTED
-    return Pace.TRANSIENT if error.code.transient else Pace.LASTING
 
 
 def _creation_failure(

@@ -147,7 +147,9 @@ def _is_unsettled(
 
 def _joined(machine: Machine, now: datetime) -> LastOperation:
     name, last = machine.metadata.name, machine.status.last_operation
-    if last.type == OperationType.CREATE and last.state != OperationState.SUCCESSFUL:
+    creating = last.type == OperationType.CREATE and last.state != OperationState.SUCCESSFUL
+    # Its VM may have been updated while it joined, which is another last operation.
+    if creating or machine.phase == MachinePhase.PENDING:
         took = now - (machine.metadata.creation_timestamp or now)
         whole = timedelta(seconds=max(0, round(took.total_seconds())))
         return last_operation.joined(name, format_duration(whole))
@@ -197,6 +199,7 @@ def _given_up(
     conditions = node.status.conditions if node else of_node(machine.status.conditions)
     differ = conditions_differ(machine.status.conditions, conditions)
     if machine.phase == MachinePhase.PENDING:
+        kind = OperationType.CREATE if kind == OperationType.UPDATE else kind
         return HealthDecision(
             phase=MachinePhase.FAILED,
             operation=last_operation.join_timed_out(name, format_duration(span), kind=kind),
