@@ -17,6 +17,7 @@ from mcm.controllers.machine.deletion.flow import Deletion
 from mcm.controllers.machine.deletion.node_name import NodeNameSearch
 from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
 from mcm.controllers.machine.deletion.record import DeletionRecord
+from mcm.controllers.machine.deletion.release import Release
 from mcm.controllers.machine.deletion.steps import DeletionStep
 from mcm.controllers.machine.deletion.vm import VMDeletion
 from mcm.controllers.machine.deletion.volumes import VolumeDetachment
@@ -143,5 +144,6 @@ class Assembly:
             DeletionStep.DETACH_VOLUMES: VolumeDetachment(control, target, record).detach,
             DeletionStep.DELETE_VM: vm.delete,
             DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
+            DeletionStep.REMOVE_FINALIZER: Release(control, record, tokens).release,
         }
-        return Deletion(control, target, record, steps=steps, tokens=tokens)
+        return Deletion(target, record, steps=steps)

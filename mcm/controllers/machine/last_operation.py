@@ -361,6 +361,11 @@ def node_deleted(node: str) -> LastOperation:
     return _deleting(text, Marker.REMOVE_FINALIZER)
 
 
+def node_unread(node: str, error: str) -> LastOperation:
+    text = f'Retrieval of Node Object "{node}" failed due to error: {error}, Retrying.'
+    return _deleting(text, Marker.DELETE_NODE, failed=True)
+
+
 def node_finalizer_failed(node: str, error: str) -> LastOperation:
     text = (
         f'Removal of finalizers from Node Object "{node}" failed due to error: {error}, Retrying.'

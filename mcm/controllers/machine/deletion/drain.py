@@ -10,7 +10,7 @@ from mcm.api.machine import LastOperation, Machine
 from mcm.api.names import LABEL_FORCE_DELETION
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.requests import PatchType
-from mcm.controllers.machine import last_operation, status
+from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
@@ -49,9 +49,7 @@ class DrainBeforeDeletion:
         if self._target is None or self._drain is None:
             return await self._record.proceed(machine, last_operation.no_target_cluster())
         if not machine.node_name:
-            skipped = last_operation.drain_skipped()
-            wanted = status.with_operation(machine.status, skipped, self._control.now())
-            return await self._control.write_status(machine, wanted)
+            return await self._record.pass_on(machine, last_operation.drain_skipped())
         if obstacle := self._target.owners.find(machine).obstacle:
             # To wait for others to settle it could take for ever, and the VM goes in any case.
             return await self._record.proceed(machine, last_operation.drain_left_out(obstacle))

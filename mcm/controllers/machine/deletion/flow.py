@@ -10,19 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, final
 
 from mcm.api.machine import Machine
-from mcm.api.names import MACHINE_FINALIZER
-from mcm.client.errors import NotFound
-from mcm.controllers.finalizers import without_finalizer
 from mcm.controllers.machine import last_operation
-from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import DeletionStep, StepResult, step_of
 from mcm.controllers.machine.last_operation import Marker
-from mcm.controllers.machine.node.matching import node_label_patch
-from mcm.controllers.machine.ports import ControlCluster, TargetCluster
-from mcm.controllers.preconditions import for_this_version
-from mcm.controllers.runtime import DONE, Outcome
-from mcm.events import EventType
+from mcm.controllers.machine.ports import TargetCluster
+from mcm.controllers.runtime import Outcome
 
 DeletionAct: TypeAlias = Callable[[Machine], Awaitable[StepResult]]
 
@@ -33,26 +26,22 @@ class Deletion:
 
     def __init__(
         self,
-        control: ControlCluster,
         target: TargetCluster | None,
         record: DeletionRecord,
         *,
         steps: Mapping[DeletionStep, DeletionAct],
-        tokens: BootstrapTokens | None,
     ) -> None:
-        self._control = control
         self._target = target
         self._record = record
-        self._tokens = tokens
         self._acts: Mapping[DeletionStep, DeletionAct] = {
             DeletionStep.BEGIN: self._begin,
             **steps,
-            DeletionStep.REMOVE_FINALIZER: self._remove_finalizer,
         }
 
     async def delete(self, machine: Machine) -> Outcome:
         """Go as far as possible now. The machine has a deletion timestamp and our finalizer."""
         for _ in range(2 * len(DeletionStep)):
+            machine = self._record.named(machine)
             result = await self._acts[step_of(machine)](machine)
             if isinstance(result, Outcome):
                 return result
@@ -64,19 +53,6 @@ class Deletion:
         if self._target is None:
             return await self._record.enter(machine, last_operation.no_target_cluster())
         if name := self._target.owners.find(machine).found:
-            machine = await self._control.patch(machine, node_label_patch(machine, name))
+            machine = await self._record.name_node(machine, name)
         marker = Marker.DRAIN if machine.node_name else Marker.FIND_NODE
         return await self._record.enter(machine, last_operation.terminating(marker))
-
-    async def _remove_finalizer(self, machine: Machine) -> StepResult:
-        change = without_finalizer(machine.metadata, MACHINE_FINALIZER)
-        if change is None:
-            return DONE
-        if self._tokens is not None:
-            await self._tokens.revoke(machine)
-        try:
-            await self._control.patch(machine, for_this_version(machine.metadata, change))
-        except NotFound:
-            return DONE
-        self._control.tell(machine, EventType.NORMAL, "Deleted", "The machine is gone")
-        return DONE

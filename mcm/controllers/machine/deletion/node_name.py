@@ -11,7 +11,6 @@ from mcm.controllers.machine.deletion.left_behind import is_class_at_fault, is_f
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.last_operation import Marker
-from mcm.controllers.machine.node.matching import node_label_patch
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster, class_key
 from mcm.controllers.provider import Places, Provider, ProviderFailed, Purpose
 from mcm.controllers.runtime import Outcome
@@ -75,5 +74,5 @@ class NodeNameSearch:
         return await self._named(machine, found.node_name)
 
     async def _named(self, machine: Machine, node_name: str) -> Machine:
-        machine = await self._control.patch(machine, node_label_patch(machine, node_name))
+        machine = await self._record.name_node(machine, node_name)
         return await self._record.proceed(machine, last_operation.terminating(Marker.DRAIN))

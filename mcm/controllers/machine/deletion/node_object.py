@@ -33,13 +33,16 @@ class NodeObjectDeletion:
             return await self._record.proceed(machine, nameless)
         # The server is asked for a Node the mirror does not show: it may have joined a moment ago,
         # and once the machine is gone nobody would look for it any more.
-        node = target.nodes.get(name) or await target.live_node(name)
+        if wait := self._record.wait_for(machine, "node"):
+            return Outcome(after=wait, reason="the node object could not be deleted")
+        try:
+            node = target.nodes.get(name) or await target.live_node(name)
+        except KubeError as error:
+            return await self._stays(machine, last_operation.node_unread(name, str(error)))
         if node is None:
             return await self._record.proceed(machine, last_operation.no_node_object(name))
         if obstacle := target.owners.find(machine).obstacle:
             return await self._record.proceed(machine, last_operation.node_left(obstacle))
-        if wait := self._record.wait_for(machine, "node"):
-            return Outcome(after=wait, reason="the node object could not be deleted")
         return await self._delete(target, machine, node)
 
     async def _delete(self, target: TargetCluster, machine: Machine, node: Node) -> StepResult:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import final
 
-from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase
-from mcm.api.names import LABEL_FORCE_DELETION
+import msgspec
+
+from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase, MachineStatus
+from mcm.api.names import LABEL_FORCE_DELETION, LABEL_NODE
+from mcm.client.errors import Invalid
 from mcm.controllers.machine import status
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
 from mcm.controllers.machine.deletion.provider_answers import Answer
 from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.node.matching import node_label_patch
 from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.runtime import Outcome
 from mcm.events import EventType
@@ -23,24 +27,53 @@ class DeletionRecord:
     def __init__(self, control: ControlCluster, backoff: MachineBackoff) -> None:
         self._control = control
         self._backoff = backoff
+        self._unwritable_names: dict[str, str] = {}
+
+    async def name_node(self, machine: Machine, node_name: str) -> Machine:
+        """Write down which Node is the machine's. A name that is no label is used all the same."""
+        try:
+            return await self._control.patch(machine, node_label_patch(machine, node_name))
+        except Invalid as refusal:
+            note = f"The name of Node {node_name} cannot be written on the machine: {refusal}"
+            self._control.tell(machine, EventType.WARNING, "NodeNameNotWritable", note)
+            self._unwritable_names[machine.metadata.uid] = node_name
+            return self.named(machine)
+
+    def named(self, machine: Machine) -> Machine:
+        """Return ``machine`` with its Node's name, also where that could not be written on it."""
+        name = self._unwritable_names.get(machine.metadata.uid)
+        if name is None or machine.node_name:
+            return machine
+        labels = {**machine.metadata.labels, LABEL_NODE: name}
+        metadata = msgspec.structs.replace(machine.metadata, labels=labels)
+        return msgspec.structs.replace(machine, metadata=metadata)
+
+    def close(self, machine: Machine) -> None:
+        """The deletion is done."""
+        self._unwritable_names.pop(machine.metadata.uid, None)
 
     async def enter(self, machine: Machine, done: LastOperation) -> Machine:
         """Enter the phase Terminating."""
         now = self._control.now()
         wanted = status.with_operation(machine.status, done, now)
         wanted = status.with_phase(wanted, MachinePhase.TERMINATING, now)
-        return await self._control.write_status(machine, wanted)
+        return await self._write(machine, wanted)
 
     async def proceed(self, machine: Machine, done: LastOperation) -> Machine:
         """Write the marker of the next step; what failed before counts no more."""
-        self._backoff.forget(machine.metadata.uid)
         wanted = status.with_operation(machine.status, done, self._control.now())
-        return await self._control.write_status(machine, wanted)
+        return await self._go_on(machine, wanted)
+
+    async def pass_on(self, machine: Machine, done: LastOperation) -> Machine:
+        """Write the marker of the next step where nothing was done for this one."""
+        return await self._write(
+            machine, status.with_operation(machine.status, done, self._control.now())
+        )
 
     async def show(self, machine: Machine, failure: LastOperation) -> Machine:
         """Say what failed, unless it stands there already."""
         wanted = status.with_operation(machine.status, failure, self._control.now())
-        return await self._control.write_failure(machine, wanted)
+        return await self._write_failure(machine, wanted)
 
     async def answered(
         self,
@@ -56,12 +89,32 @@ class DeletionRecord:
         if known_state is not None:
             wanted = status.with_known_state(wanted, known_state)
         if answer.pace is None:
-            self._backoff.forget(machine.metadata.uid)
-            return await control.write_status(machine, wanted)
+            return await self._go_on(machine, wanted)
         control.tell(machine, EventType.WARNING, "ProviderError", answer.operation.description)
-        await control.write_failure(machine, wanted)
+        await self._write_failure(machine, wanted)
         wait = self.failed(machine, answer.pace, self.circumstances(machine, class_))
         return Outcome(after=wait, reason="provider error")
+
+    async def _go_on(self, machine: Machine, wanted: MachineStatus) -> Machine:
+        written = await self._write(machine, wanted)
+        if written.metadata.resource_version != machine.metadata.resource_version:
+            self._backoff.forget(machine.metadata.uid)
+        return written
+
+    async def _write(self, machine: Machine, wanted: MachineStatus) -> Machine:
+        """Write the status. Where the server does not take it, whatever is in it, the flow goes on
+        from memory: each pass then begins anew, and finds done what was done."""
+        try:
+            return await self._control.write_status(machine, wanted)
+        except Invalid as refusal:
+            note = f"The deletion goes on, but cannot be recorded: {refusal}"
+            self._control.tell(machine, EventType.WARNING, "StatusNotWritable", note)
+            return msgspec.structs.replace(machine, status=wanted)
+
+    async def _write_failure(self, machine: Machine, wanted: MachineStatus) -> Machine:
+        if status.is_repetition(machine.status, wanted):
+            return machine
+        return await self._write(machine, wanted)
 
     def failed(self, machine: Machine, pace: Pace, circumstances: Hashable) -> float:
         """Count a failure; return the seconds until the step may be tried again."""

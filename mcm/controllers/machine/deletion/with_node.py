@@ -1,4 +1,4 @@
-"""Deleting a machine because its Node object is, or was, deleted by somebody."""
+"""Deleting a machine because its Node object is, or was, deleted, or asks for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import final
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine
+from mcm.api.names import ANNOTATION_TRIGGER_DELETION
 from mcm.client.errors import NotFound
 from mcm.controllers.machine.node.matching import is_managed
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
@@ -33,7 +34,7 @@ class DeletionWithNode:
         self._reachability = reachability
 
     async def follow(self, machine: Machine) -> Outcome:
-        """Delete the machine if its Node goes; what then is to be done, the store tells.
+        """Delete the machine if its Node goes or asks for it; the store tells what then is due.
 
         An absent Node alone says nothing: it may not have joined yet, or the mirror may be behind.
         Only a deletion that was witnessed counts, and only if the server still says so.
@@ -43,8 +44,7 @@ class DeletionWithNode:
         node = await self._target.live_node(machine.node_name)
         if node is not None and not self._goes_with(machine, node):
             return DONE
-        note = f"Node {machine.node_name} was deleted, so its machine goes too"
-        self._control.tell(machine, EventType.WARNING, "NodeDeleted", note)
+        self._tell(machine, node)
         try:
             await self._control.delete(machine)
         except NotFound:
@@ -58,6 +58,21 @@ class DeletionWithNode:
         self._lost_node.discard(machine.metadata.uid)
         return is_managed(node) and self._goes_with(machine, node)
 
+    def _tell(self, machine: Machine, node: Node | None) -> None:
+        reason, what = "NodeDeleted", "was deleted"
+        if node is not None and node.metadata.deletion_timestamp is None:
+            reason, what = "DeletionTriggered", f"bears {ANNOTATION_TRIGGER_DELETION}: true"
+        note = f"Node {machine.node_name} {what}, so its machine goes too"
+        self._control.tell(machine, EventType.WARNING, reason, note)
+
     def _goes_with(self, machine: Machine, node: Node) -> bool:
-        going = node.metadata.deletion_timestamp is not None
+        going = node.metadata.deletion_timestamp is not None or asks_for_deletion(node)
         return going and self._target.owners.of(node, asking=machine).is_of(machine)
+
+
+def asks_for_deletion(node: Node) -> bool:
+    """Tell whether somebody who may not see machines wants this Node's to be replaced.
+
+    On a MachineDeployment the same key means something else, and has another form.
+    """
+    return node.metadata.annotations.get(ANNOTATION_TRIGGER_DELETION) == "true"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import orjson
 import pytest
 
 from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
+from mcm.client.errors import Cause, Invalid
 from mcm.client.transport import Request
+from mcm.controllers.machine.deletion.release import with_repairs
+from mcm.driver import Code
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
+from tests.unit.machine.objects import machine
 
 FINALIZER = "machine.sapcloud.io/machine-controller-manager"
 
@@ -24,13 +31,13 @@ def refuse(b: Bench, *, path: str, when: str = "", unless: str = "") -> None:
     b.faults.answer(422, message="it is invalid", method="PATCH", path=path, where=matches)
 
 
-async def with_raw_labels(b: Bench, labels: dict[str, str]) -> None:
-    """Put labels on the machine that no API server of today would take."""
+def change_raw(b: Bench, change: Callable[[Any], object]) -> None:
+    """Change the stored machine as no API server of today would let anybody do."""
     storage = "machines.machine.sapcloud.io"
     live = b.server.store.collection(storage).get(f"{NAMESPACE}/m")
     assert live is not None
     body = orjson.loads(orjson.dumps(live.body))
-    body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **labels}
+    change(body)
     b.server.store.replace(storage, live, body)
 
 
@@ -65,8 +72,6 @@ async def test_a_drain_goes_on_though_its_record_cannot_be_written() -> None:
 @on_bench
 async def test_a_provider_is_left_alone_between_failures_though_they_cannot_be_recorded() -> None:
     async with bench() as b:
-        from mcm.driver import Code
-
         await b.make_class()
         await b.running()
         refuse(b, path="/machines/m/status$")
@@ -112,7 +117,7 @@ def test_labels_that_no_server_would_take_go_with_the_finalizer(labels: dict[str
             await b.make_class()
             await b.running()
             await b.crash()
-            await with_raw_labels(b, labels)
+            change_raw(b, lambda body: body["metadata"]["labels"].update(labels))
             await b.start()
             await b.delete_machine()
             await b.until_gone(within=30)
@@ -123,20 +128,30 @@ def test_labels_that_no_server_would_take_go_with_the_finalizer(labels: dict[str
 
 
 @on_bench
-async def test_a_field_that_its_schema_refuses_by_now_goes_with_the_finalizer() -> None:
+async def test_a_field_that_its_schema_refuses_by_now_keeps_no_machine() -> None:
     async with bench() as b:
         await b.make_class()
         await b.running()
-        b.faults.answer(
-            422,
-            message="spec.drainTimeout: Invalid value",
-            method="PATCH",
-            path="/machines/m$",
-            where=lambda r: b'"finalizers"' in (r.body or b"") and b'"spec"' not in (r.body or b""),
-        )
+        await b.crash()
+        change_raw(b, lambda body: body["spec"].update(drainTimeout=7, maxEvictRetries="x"))
+        await b.start()
         await b.delete_machine()
         await b.until_gone(within=60)
         assert not b.driver.vms
+
+
+def test_with_the_finalizer_goes_what_the_refusal_names_and_no_server_would_take() -> None:
+    fields = ("spec.drainTimeout", "spec.nodeTemplate.spec.taints[0].key", "spec.class.name")
+    causes = tuple(Cause("FieldValueTypeInvalid", "wrong", field) for field in fields)
+    subject = machine(labels={"good": "x", "bad key": "x", "long": "x" * 64}, provider_id="p")
+    change: JSONObject = {"metadata": {"finalizers": []}}
+    assert with_repairs(subject, change, Invalid(422, "Invalid", "no", causes=causes)) == {
+        "metadata": {"finalizers": [], "labels": {"bad key": None, "long": None}},
+        "spec": {"drainTimeout": None, "nodeTemplate": None},
+    }
+    assert with_repairs(machine(), change, Invalid(422)) == {
+        "metadata": {"finalizers": [], "labels": {}}
+    }
 
 
 @on_bench
@@ -144,8 +159,6 @@ async def test_a_finalizer_that_may_not_be_removed_is_told_of() -> None:
     async with bench() as b:
         await b.make_class()
         await b.running()
-        body: JSONObject = {"metadata": {"finalizers": []}}
-        assert body
         refuse(b, path="/machines/m$", when="finalizers")
         await b.delete_machine()
         await b.settle(30)

@@ -75,7 +75,6 @@ async def test_who_changes_their_mind_in_time_keeps_the_machine() -> None:
         await b.make_class()
         await b.running()
         with b.unreachable("/nodes"):
-            b.nodes_seen = None  # type: ignore[attr-defined]
             await annotate(b, "node-m", trigger="true")
             await annotate(b, "node-m", trigger=None)
         await b.settle(60)
