@@ -30,10 +30,12 @@ from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.client.client import Client
 from mcm.clock import LoopClock
+from mcm.driver import ProviderFactory
 from mcm.leaderelection import LeadershipLost
 from mcm.manager import Manager
 from mcm.options import Options
-from mcm.providers.simulated import provider, virtual_machine
+from mcm.providers import simulated
+from mcm.providers.simulated import virtual_machine
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.loopback import LoopbackTransport
@@ -50,6 +52,7 @@ class Simulation:
     """One seed, one history. ``faults`` befall the manager's requests only, never the world's.
 
     Enter it on a :class:`mcm.simulation.virtualtime.VirtualLoop`. ``client`` is the user's own.
+    ``provider`` makes the driver; the VMs that join are those of the simulated cloud.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Simulation:
         options: Options | None = None,
         node_grace: float = 40.0,
         heartbeat_interval: float = 10.0,
+        provider: ProviderFactory = simulated.provider,
     ) -> None:
         self.random = random.Random(seed)
         self.clock = LoopClock(EPOCH)
@@ -66,6 +70,7 @@ class Simulation:
         self.faults = FaultPlan(random=random.Random(self.random.random()))
         self.client = self._client("user")
         self._options = options or Options()
+        self._provider = provider
         self._world = World(
             self.server,
             clock=self.clock,
@@ -187,7 +192,7 @@ class Simulation:
             self._options,
             control=transport,
             target=transport,
-            provider=provider,
+            provider=self._provider,
             clock=self.clock,
             randomness=random.Random(self.random.random()),
             registry=self.registry,
