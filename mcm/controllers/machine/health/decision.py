@@ -42,7 +42,11 @@ from mcm.controllers.reachability import Reachability
 _IN_PLACE = (MachinePhase.IN_PLACE_UPDATING, MachinePhase.IN_PLACE_UPDATE_FAILED)
 _TENDED = (MachinePhase.RUNNING, MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL)
 """Phases in which a Node is to be healthy."""
-_AFTER_AN_UPDATE = (MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL, MachinePhase.UNKNOWN)
+_AFTER_AN_UPDATE = (
+    MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL,
+    MachinePhase.UNKNOWN,
+    MachinePhase.FAILED,
+)
 """Phases in which an updated machine waits for its new set, and not yet runs."""
 
 
@@ -119,9 +123,17 @@ def _phase_for(machine: Machine, node: Node, *, healthy: bool) -> MachinePhase |
         return None
     if machine.phase == MachinePhase.PENDING and _awaits_critical_components(node):
         return None
-    if machine.phase in _AFTER_AN_UPDATE and marks_of(node).awaits_hand_over:
-        updated = MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL
+    return _phase_once_healthy(machine, node)
+
+
+def _phase_once_healthy(machine: Machine, node: Node) -> MachinePhase | None:
+    if machine.phase not in _AFTER_AN_UPDATE:
+        return MachinePhase.RUNNING
+    marks, updated = marks_of(node), MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL
+    if marks.awaits_hand_over:
         return None if machine.phase == updated else updated
+    if machine.phase == MachinePhase.FAILED and marks.in_doubt:
+        return None  # given up as its update failed: a Node that is well is no objection
     return MachinePhase.RUNNING
 
 

@@ -161,12 +161,12 @@ def _drained(situation: Situation, marks: InPlaceMarks) -> Move:
     machine = situation.machine
     if marks.result is None and not marks.wanted:
         return _withdraw(situation, marks)
-    if not situation.eligible:
-        return Rest()
-    if machine.phase not in _HELD:
+    if situation.eligible and machine.phase not in _HELD:
         return Enter(UPDATING, last_operation.in_place_updating(machine.metadata.name))
     if marks.result is not None:
         return Turn(_OUTCOMES[marks.result])
+    if not situation.eligible:
+        return Rest()
     if marks.stage is Stage.DRAINED:
         return Turn(Stage.READY)
     return _against_the_clock(situation)

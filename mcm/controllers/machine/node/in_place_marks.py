@@ -72,6 +72,11 @@ class InPlaceMarks:
         return self.candidate and self.selected
 
     @property
+    def in_doubt(self) -> bool:
+        """Handed to the node agent, and not known to have ended well."""
+        return self.stage in (Stage.DRAINED, Stage.READY, Stage.FAILED)
+
+    @property
     def awaits_hand_over(self) -> bool:
         """The update succeeded, and whoever began it has not yet acknowledged that by taking the
         result away."""
