@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from mcm.controllers.provider.credentials import Credentials, collect, secret_keys_of
 from mcm.controllers.provider.failures import ProviderFailed
-from mcm.controllers.provider.gate import Provider
+from mcm.controllers.provider.gate import CALL_LIMIT, Provider
 from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.controllers.provider.places import Places, Purpose
 
 __all__ = [
+    "CALL_LIMIT",
     "Credentials",
     "DriverMetrics",
     "Places",

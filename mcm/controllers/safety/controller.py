@@ -12,6 +12,7 @@ from mcm.controllers.provider import collect
 from mcm.controllers.runtime import Controller
 from mcm.controllers.safety.collector import OrphanCollector
 from mcm.controllers.safety.orphans import is_ambiguous
+from mcm.controllers.safety.report import OrphanMetrics, OrphanReport
 from mcm.informers import Change
 from mcm.workqueue import INITIAL_PRIORITY
 
@@ -35,7 +36,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         credentials=lambda machine_class: collect(machine_class, secrets.store.get),
         provider=ctx.provider,
         reader=ctx.control,
-        events=ctx.events,
+        report=OrphanReport(ctx.events, OrphanMetrics.of(ctx.registry)),
         clock=ctx.clock,
         period=ctx.options.orphan_vms_period.total_seconds(),
         random=ctx.random,

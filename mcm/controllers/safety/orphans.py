@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from mcm.api.machine import Machine, MachinePhase
+from mcm.controllers.provider import CALL_LIMIT
 from mcm.driver.codes import Code
 
 GRACE = 300.0
@@ -14,6 +15,13 @@ GRACE = 300.0
 just being made or deleted looks unclaimed too, for moments."""
 
 _AMBIGUOUS = Code.OUT_OF_RANGE.text
+GRACE_OF_NAMELESS = CALL_LIMIT + GRACE
+"""The same for a VM without machine name: nobody but a creation under way could still claim it."""
+
+MOST_AT_ONCE = 10
+"""VMs of a class that are deleted after one look: a mistake made by many VMs at once must leave
+somebody the time to see it."""
+
 _IN_CREATION = ("", MachinePhase.CRASH_LOOP_BACK_OFF)
 
 
@@ -56,19 +64,49 @@ class Unclaimed:
     """The unclaimed VMs of one class, and when each comes of age (monotonic seconds)."""
 
     def __init__(self) -> None:
-        self._due: dict[str, float] = {}
+        self._due: dict[Vm, float] = {}
+
+    @property
+    def vms(self) -> tuple[Vm, ...]:
+        """Those of the last look that were not deleted."""
+        return tuple(self._due)
 
     def look(self, unclaimed: Collection[Vm], now: float) -> tuple[Vm, ...]:
         """Take what is unclaimed now; return what has been for the whole grace period."""
-        self._due = {vm.provider_id: self._due.get(vm.provider_id, now + GRACE) for vm in unclaimed}
-        return tuple(vm for vm in unclaimed if self._due[vm.provider_id] <= now)
+        self._due = {vm: self._due.get(vm, now + _grace_of(vm)) for vm in unclaimed}
+        return tuple(vm for vm in unclaimed if self._due[vm] <= now)
 
     def next_due(self, now: float) -> float | None:
         """Return the seconds until the next of those that are waiting comes of age."""
         return min((due - now for due in self._due.values() if due > now), default=None)
 
     def forget(self, vm: Vm) -> None:
-        self._due.pop(vm.provider_id, None)
+        self._due.pop(vm, None)
+
+
+@final
+class Collected:
+    """The VMs whose deletion was asked for a moment ago: clouds list them for a while yet, and
+    several classes may list the same ones. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._asked_at: dict[str, float] = {}
+
+    def add(self, vm: Vm, now: float) -> None:
+        self._asked_at = {id_: at for id_, at in self._asked_at.items() if now - at < GRACE}
+        self._asked_at[vm.provider_id] = now
+
+    def holds(self, vm: Vm, now: float) -> bool:
+        asked_at = self._asked_at.get(vm.provider_id)
+        return asked_at is not None and now - asked_at < GRACE
+
+    def discard(self, vm: Vm) -> None:
+        """It was not deleted after all."""
+        self._asked_at.pop(vm.provider_id, None)
+
+
+def _grace_of(vm: Vm) -> float:
+    return GRACE if vm.machine_name else GRACE_OF_NAMELESS
 
 
 def vms_in(listed: Mapping[str, str]) -> Iterator[Vm]:

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from mcm.api.machine import LastOperation, Machine
 from mcm.controllers.safety.controller import class_to_look_at
-from mcm.controllers.safety.orphans import GRACE, Unclaimed, Vm, is_claimed, vms_in
+from mcm.controllers.safety.orphans import (
+    GRACE,
+    GRACE_OF_NAMELESS,
+    Collected,
+    Unclaimed,
+    Vm,
+    is_claimed,
+    vms_in,
+)
 from mcm.informers import Change
 from tests.unit.machine.objects import BORN, machine
 
@@ -89,3 +97,22 @@ def test_a_class_is_looked_at_when_a_machine_ends_or_has_several_vms(
     change: Change[Machine], key: str
 ) -> None:
     assert class_to_look_at(change) == key
+
+
+def test_a_nameless_vm_is_due_when_no_creation_can_still_claim_it() -> None:
+    seen, nameless = Unclaimed(), Vm("p-2", "")
+    seen.look([VM, nameless], 0.0)
+    assert seen.look([VM, nameless], GRACE) == (VM,)
+    assert seen.look([VM, nameless], GRACE_OF_NAMELESS) == (VM, nameless)
+    assert seen.vms == (VM, nameless)
+
+
+def test_a_vm_that_was_collected_is_not_so_again_while_the_cloud_may_still_list_it() -> None:
+    collected = Collected()
+    collected.add(VM, 10.0)
+    assert collected.holds(VM, 10.0 + GRACE - 1)
+    assert collected.holds(Vm(VM.provider_id, "another name"), 11.0)
+    assert not collected.holds(Vm("p-2", VM.machine_name), 11.0)
+    assert not collected.holds(VM, 10.0 + GRACE)
+    collected.discard(VM)
+    assert not collected.holds(VM, 11.0)
