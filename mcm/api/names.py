@@ -122,6 +122,8 @@ TAINT_PREFER_NO_SCHEDULE: Final = "deployment.machine.sapcloud.io/prefer-no-sche
 """Value ``True``, effect PreferNoSchedule: steers pods away from old sets."""
 TAINT_CRITICAL_COMPONENTS_NOT_READY: Final = "node.gardener.cloud/critical-components-not-ready"
 """Effect NoSchedule; holds a machine in Pending while present."""
+TAINT_INSTANCE_NOT_READY: Final = "node.machine.sapcloud.io/instance-not-ready"
+"""By the kubelet, when it registers; taken off when the machine becomes Running."""
 TAINT_PRESERVED: Final = "node.machine.sapcloud.io/preserved"
 """Effect NoSchedule; on Nodes of preserved failed machines."""
 TAINT_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"

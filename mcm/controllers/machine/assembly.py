@@ -78,9 +78,11 @@ class Assembly:
         with_node = DeletionWithNode(
             control, target, lost_node=memory.lost_node, reachability=self.reachability
         )
+        nodes = NodeTemplateSync(control, target, refusals=memory.refusals)
         health = HealthCheck(
             control,
             target,
+            nodes=nodes,
             permits=memory.permits,
             reachability=self.reachability,
             tokens=tokens,
@@ -92,9 +94,9 @@ class Assembly:
         return {
             Step.SETTLE_NODE: NodeSettlement(control, target).settle,
             Step.DELETE_WITH_NODE: with_node.follow,
-            Step.SYNC_NODE: NodeTemplateSync(control, target).sync,
             Step.UPDATE_IN_PLACE: in_place.update,
             Step.CHECK_HEALTH: health.check,
+            Step.SYNC_NODE: nodes.sync,
         }
 
     def _hot_update(self) -> HotUpdate:

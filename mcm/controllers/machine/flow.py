@@ -25,12 +25,12 @@ class Step(StrEnum):
     """See that its label names its own Node, or say that nobody knows whose the Node is."""
     DELETE_WITH_NODE = auto()
     """Delete it if somebody deletes its Node."""
-    SYNC_NODE = auto()
-    """Keep its Node as the template says."""
     UPDATE_IN_PLACE = auto()
     """Have what its Node runs renewed, as its set and its node agent ask."""
     CHECK_HEALTH = auto()
-    """Judge it by its Node's conditions."""
+    """Judge it by its Node's conditions; before anything that a Node's server could hold up."""
+    SYNC_NODE = auto()
+    """Keep its Node as the template says."""
     PRESERVE = auto()
     """Keep it as it is for somebody to look at, or stop that."""
     UPDATE_VM = auto()
@@ -55,16 +55,16 @@ _WHILE_JOINING = (
     Step.VALIDATE,
     Step.SETTLE_NODE,
     Step.DELETE_WITH_NODE,
-    Step.SYNC_NODE,
     Step.CHECK_HEALTH,
+    Step.SYNC_NODE,
 )
 _ONCE_JOINED = (
     Step.VALIDATE,
     Step.SETTLE_NODE,
     Step.DELETE_WITH_NODE,
-    Step.SYNC_NODE,
     Step.UPDATE_IN_PLACE,
     Step.CHECK_HEALTH,
+    Step.SYNC_NODE,
 )
 _OF_ONE_READ_IN_PART = (
     Step.CLAIM,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from mcm.api.machine import LastOperation, OperationState, OperationType
+from mcm.api.machine import LastOperation, MachinePhase, OperationState, OperationType
 from mcm.driver.codes import Code
 
 
@@ -102,6 +102,7 @@ def update_blocked(reason: str) -> LastOperation:
 # Health -------------------------------------------------------------------------------------------
 
 _HEALTH = OperationType.HEALTH_CHECK
+_INVALID = "The machine is invalid:"
 
 
 def joined(machine: str, duration: str) -> LastOperation:
@@ -144,7 +145,22 @@ def health_timed_out(machine: str, timeout: str, conditions: str, *, kind: str) 
 
 
 def invalid(reason: str, *, kind: str) -> LastOperation:
-    return operation(kind or _HEALTH, OperationState.FAILED, f"The machine is invalid: {reason}")
+    return operation(kind or _HEALTH, OperationState.FAILED, f"{_INVALID} {reason}")
+
+
+def says_invalid(done: LastOperation) -> bool:
+    return done.description.startswith(_INVALID)
+
+
+def mended(phase: str, *, kind: str) -> LastOperation:
+    """What an invalid machine hid is told again, as far as the phase still knows it."""
+    if phase == MachinePhase.PENDING:
+        return creating()  # that it joins is still to be told
+    state = OperationState.SUCCESSFUL
+    if phase in (MachinePhase.FAILED, MachinePhase.UNKNOWN):
+        state = OperationState.FAILED
+    text = f"The machine is valid again, and {phase}"
+    return operation(kind or _HEALTH, state, text)
 
 
 # Update in place ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import final
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation.bootstrap_token import Token
 from mcm.controllers.machine.health.failure_permit import FailurePermits
+from mcm.controllers.machine.node.changes import Refusal
 from mcm.controllers.machine.update.hot_pace import HotUpdatePace
 from mcm.controllers.provider import Places
 from mcm.drain import Attempts
@@ -27,7 +28,8 @@ class Drain:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """All of it, to be forgotten together. Tokens, drains and lost Nodes go by machine UID."""
+    """All of it, to be forgotten together. Tokens, drains, refusals and lost Nodes go by
+    machine UID."""
 
     backoff: MachineBackoff
     places: Places
@@ -35,6 +37,8 @@ class Memory:
     hot_updates: HotUpdatePace
     tokens: dict[str, Token] = field(default_factory=dict)
     drains: dict[str, Drain] = field(default_factory=dict)
+    refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
+    """What servers refused to write on a machine's Node."""
     lost_node: set[str] = field(default_factory=set)
     """Machines whose Node object was deleted under them."""
 
@@ -44,4 +48,5 @@ class Memory:
         self.hot_updates.forget(uid)
         self.tokens.pop(uid, None)
         self.drains.pop(uid, None)
+        self.refusals.pop(uid, None)
         self.lost_node.discard(uid)

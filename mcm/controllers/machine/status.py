@@ -109,6 +109,11 @@ def is_repetition(old: MachineStatus, new: MachineStatus) -> bool:
     return _essence(old) == _essence(new)
 
 
+def same_words(one: str, other: str) -> bool:
+    """Tell whether two texts differ in numbers and identifiers at most."""
+    return _VARYING.sub("#", one) == _VARYING.sub("#", other)
+
+
 def _essence(status: MachineStatus) -> MachineStatus:
     done, current = status.last_operation, status.current_status
     marker = marker_in(done.description) or ""

@@ -13,11 +13,11 @@ OF_ITS_NODE = (
     Step.VALIDATE,
     Step.SETTLE_NODE,
     Step.DELETE_WITH_NODE,
-    Step.SYNC_NODE,
     Step.CHECK_HEALTH,
+    Step.SYNC_NODE,
     Step.PRESERVE,
 )
-ONCE_JOINED = (*OF_ITS_NODE[:4], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[4:])
+ONCE_JOINED = (*OF_ITS_NODE[:3], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[3:])
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,12 @@ def test_each_step_is_taken_once_in_order_and_never_without_what_it_needs(
 
 def test_a_step_is_due_again_once_another_has_changed_the_machine() -> None:
     before = (Step.VALIDATE, Step.SETTLE_NODE, Step.DELETE_WITH_NODE)
-    done = {Step.CHECK_HEALTH: "6", **dict.fromkeys(before, "7")}
+    done = {Step.SYNC_NODE: "6", **dict.fromkeys(before, "7")}
     subject = machine(phase=MachinePhase.PENDING, node="n", provider_id="p")
-    assert next_step(subject, has_target=True, done=done, failed=()) is Step.SYNC_NODE
-    done[Step.SYNC_NODE] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.CHECK_HEALTH
     done[Step.CHECK_HEALTH] = "7"
+    assert next_step(subject, has_target=True, done=done, failed=()) is Step.SYNC_NODE
+    done[Step.SYNC_NODE] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.PRESERVE
     done[Step.PRESERVE] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.UPDATE_VM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import final
+from typing import Final, final
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine, MachinePhase, MachineStatus, OperationType
@@ -14,6 +14,7 @@ from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.health.decision import HealthDecision, decide
 from mcm.controllers.machine.health.failure_permit import FailurePermits, moving_with
 from mcm.controllers.machine.metrics import MachineMetrics
+from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
@@ -21,6 +22,9 @@ from mcm.events import EventType
 
 _ROUNDS = 4
 """A decision can lead to the next one (joined, then timed); more than a few in a row is a fault."""
+
+PATIENCE: Final = 60.0
+"""Seconds for which a Node that cannot be written, though nobody refuses, holds its machine."""
 
 
 @final
@@ -34,6 +38,7 @@ class HealthCheck:
         *,
         permits: FailurePermits,
         reachability: Callable[[], Reachability],
+        nodes: NodeTemplateSync,
         tokens: BootstrapTokens,
         metrics: MachineMetrics,
     ) -> None:
@@ -41,6 +46,8 @@ class HealthCheck:
         self._target = target
         self._permits = permits
         self._reachability = reachability
+        self._nodes = nodes
+        self._held_since: dict[str, float] = {}
         self._tokens = tokens
         self._metrics = metrics
 
@@ -63,8 +70,31 @@ class HealthCheck:
                 decision = self._decide(machine, node)
             if not decision.changes_something:
                 return Outcome(after=decision.after, reason="health timeout")
+            if decision.phase is MachinePhase.RUNNING:
+                machine = await self._admit(machine)
             machine = await self._apply(machine, decision)
         raise AssertionError(f"the health of {machine.metadata.key} does not settle")
+
+    async def _admit(self, machine: Machine) -> Machine:
+        """Make the Node as it is to be before anything is told to run there.
+
+        What a server refuses is no obstacle, and what else fails is one for a short while only: to
+        be late would be the machine's end. One that ran before has pods already.
+        """
+        if machine.metadata.faults:
+            return machine  # what could not be read must not be taken off the Node
+        uid, now = machine.metadata.uid, self._control.clock.monotonic()
+        try:
+            await self._nodes.sync(machine, admitted=True)
+        except KubeError as error:
+            if machine.phase != MachinePhase.PENDING:
+                return machine
+            if now - self._held_since.setdefault(uid, now) < PATIENCE:
+                raise
+            note = f"Its node could not be written before: {error}"
+            self._control.tell(machine, EventType.WARNING, "NodeNotPrepared", note)
+        self._held_since.pop(uid, None)
+        return self._control.current(machine) or machine
 
     def _decide(self, machine: Machine, node: Node | None) -> HealthDecision:
         machines = self._control.machines

@@ -18,9 +18,9 @@ from mcm.controllers.machine.own_conditions import of_node
 
 
 def is_healthy(conditions: Sequence[NodeCondition], listed: frozenset[str]) -> bool:
-    """No news is bad news, except of readiness: a Node that never reported it passes."""
+    """No news is bad news: a Node that never reported readiness is not ready."""
     reported = of_node(conditions)
-    if not reported:
+    if not any(condition.type == CONDITION_NODE_READY for condition in reported):
         return False
     return not any(is_trouble(condition, listed) for condition in reported)
 

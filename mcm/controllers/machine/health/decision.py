@@ -200,8 +200,20 @@ def _limit_of(
     if machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED):
         if settings.health_timeout is None:
             return None
-        return machine.status.current_status.last_update_time or now, settings.health_timeout
+        return _unhealthy_since(machine) or now, settings.health_timeout
     return None
+
+
+def _unhealthy_since(machine: Machine) -> datetime | None:
+    """The phase has a time, unless somebody else wrote it: then the next best one counts."""
+    found = machine.status
+    ready = next((c for c in found.conditions if c.type == CONDITION_NODE_READY), None)
+    return (
+        found.current_status.last_update_time
+        or found.last_operation.last_update_time
+        or (ready.last_transition_time if ready is not None else None)
+        or machine.metadata.creation_timestamp
+    )
 
 
 def _given_up(

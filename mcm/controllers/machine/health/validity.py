@@ -15,11 +15,17 @@ from mcm.events import EventType
 
 
 async def complain_if_invalid(control: ControlCluster, machine: Machine) -> Outcome:
-    """Write what is wrong into the last operation, once; the creation says it itself."""
-    errors = validate_machine(machine)
-    if not errors or needs_creation(machine):
+    """Write what is wrong into the last operation, once, and that it is mended; the creation says
+    both itself."""
+    if needs_creation(machine):
         return DONE
-    last = machine.status.last_operation
+    errors, last = validate_machine(machine), machine.status.last_operation
+    if not errors:
+        if last_operation.says_invalid(last):
+            done = last_operation.mended(machine.phase, kind=last.type)
+            wanted = status.with_operation(machine.status, done, control.now())
+            await control.write_status(machine, wanted)
+        return DONE
     done = last_operation.invalid(describe(errors), kind=last.type)
     if last.description == done.description:
         return DONE

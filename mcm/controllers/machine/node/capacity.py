@@ -14,6 +14,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY
 from mcm.api.quantities import parse_quantity
 from mcm.controllers.machine.node.last_applied import last_applied
+from mcm.controllers.machine.node.template_faults import faults_of_capacity
 
 Capacity: TypeAlias = Mapping[str, str | int]
 
@@ -33,10 +34,20 @@ def capacity_patch(node: Node, machine_class: MachineClass | None) -> JSONObject
 
 
 def _virtual_capacity(machine_class: MachineClass | None) -> Capacity | None:
-    """None: not known what is wanted, so nothing may be taken away."""
+    """None: not known what is wanted, so nothing may be taken away. Without what is invalid."""
     if machine_class is None or machine_class.node_template is None:
         return None
-    return machine_class.node_template.virtual_capacity
+    wrong = faults_of_class(machine_class)
+    every = machine_class.node_template.virtual_capacity
+    return {key: amount for key, amount in every.items() if key not in wrong}
+
+
+def faults_of_class(machine_class: MachineClass | None) -> Mapping[str, str]:
+    """Return what is wrong with each amount of the class's virtual capacity, by its key."""
+    if machine_class is None or machine_class.node_template is None:
+        return {}
+    faults = faults_of_capacity(machine_class.node_template.virtual_capacity)
+    return {key: f"machine class {machine_class.metadata.name}: {f}" for key, f in faults.items()}
 
 
 def _applied_capacity(node: Node) -> Capacity:

@@ -1,4 +1,7 @@
-"""Which taints a Node is to have: those of the template, and other people's as they are."""
+"""Which taints a Node is to have: those of the template, and other people's as they are.
+
+One of them is ours, whoever put it there: it keeps pods away until the machine runs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import msgspec
 
 from mcm.api.core import Taint
 from mcm.api.meta import JSONObject
+from mcm.api.names import TAINT_INSTANCE_NOT_READY
 
 
 def taints_to_write(
@@ -29,6 +33,10 @@ def taints_to_write(
         result.append(taint if wish is None or wish.value == taint.value else wish)
     result.extend(want.values())
     return None if result == list(present) else tuple(result)
+
+
+def is_instance_not_ready(taint: Taint) -> bool:
+    return taint.key == TAINT_INSTANCE_NOT_READY
 
 
 def _place(taint: Taint) -> tuple[str, str]:

@@ -11,7 +11,14 @@ from collections.abc import Mapping
 import orjson
 
 from mcm.api.core import Node, Taint
-from mcm.api.machine import Machine, MachineClass, NodeTemplateSpec, TemplateMeta, TemplateNodeSpec
+from mcm.api.machine import (
+    Machine,
+    MachineClass,
+    MachinePhase,
+    NodeTemplateSpec,
+    TemplateMeta,
+    TemplateNodeSpec,
+)
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_LAST_APPLIED_ALT,
@@ -21,20 +28,32 @@ from mcm.api.names import (
 )
 from mcm.controllers.machine.node.capacity import capacity_record
 from mcm.controllers.machine.node.last_applied import last_applied
-from mcm.controllers.machine.node.taints import encode_taint, taints_to_write
+from mcm.controllers.machine.node.taints import (
+    encode_taint,
+    is_instance_not_ready,
+    taints_to_write,
+)
+from mcm.controllers.machine.node.template_faults import applicable
 from mcm.controllers.preconditions import for_this_object, for_this_version
+
+_JOINING = ("", MachinePhase.PENDING, MachinePhase.CRASH_LOOP_BACK_OFF)
 
 
 def node_patch(
-    node: Node, machine: Machine, machine_class: MachineClass | None
+    node: Node,
+    machine: Machine,
+    machine_class: MachineClass | None,
+    *,
+    admitted: bool = False,
 ) -> JSONObject | None:
     """Return the strategic merge patch that makes ``node`` what ``machine`` wants; None if it is.
 
     It holds our finalizer (which such a patch adds to the others), the machine's name, labels,
     annotations, taints and the record of what was applied. Only the taints are replaced as a whole,
     so a patch that has them applies only to the version seen: a kubelet writes all the time.
+    ``admitted``: the machine is Running, or about to be, so what kept pods away goes.
     """
-    template = machine.spec.node_template or NodeTemplateSpec()
+    template = applicable(machine.spec.node_template).template
     applied = _last_applied(node)
     labels = _difference(node.metadata.labels, *_labels(applied), *_labels(template))
     labels.pop(LABEL_NODE_MACHINE_NAME, None)  # ours, whatever a template says
@@ -48,9 +67,34 @@ def node_patch(
     if not _same_template(applied, template):
         annotations[ANNOTATION_LAST_APPLIED_ALT] = encode_template(template)
     annotations.update(capacity_record(node, machine_class))
-    taints = taints_to_write(node.spec.taints, _taints_of(applied), _taints_of(template))
+    taints = _wanted_taints(node, machine, applied, template, admitted=admitted)
     maps = {"labels": labels, "annotations": annotations}
     return _patch(node, {name: values for name, values in maps.items() if values}, taints)
+
+
+def parts_of(patch: JSONObject) -> Mapping[str, JSONObject]:
+    """Return what a patch of ``node_patch`` consists of, each part a patch of its own, by its name.
+
+    Taints come first: they alone are for the version of the Node that was seen.
+    """
+    metadata = patch["metadata"]
+    assert isinstance(metadata, dict)
+    bound: JSONObject = {"uid": metadata["uid"]}
+    parts: dict[str, JSONObject] = {}
+    if "spec" in patch:
+        version = {"resourceVersion": metadata["resourceVersion"]}
+        parts["taints"] = {"metadata": {**bound, **version}, "spec": patch["spec"]}
+    labels = dict(metadata.get("labels", {}))
+    ours: JSONObject = {key: metadata[key] for key in ("finalizers",) if key in metadata}
+    if LABEL_NODE_MACHINE_NAME in labels:
+        ours["labels"] = {LABEL_NODE_MACHINE_NAME: labels.pop(LABEL_NODE_MACHINE_NAME)}
+    others = {"labels": labels, "annotations": metadata.get("annotations")}
+    if ours:
+        parts["finalizer and machine name"] = {"metadata": {**bound, **ours}}
+    for name, values in others.items():
+        if values:
+            parts[name] = {"metadata": {**bound, name: values}}
+    return parts
 
 
 def release_patch(node: Node) -> JSONObject | None:
@@ -107,6 +151,24 @@ def _labels(template: NodeTemplateSpec) -> tuple[Mapping[str, str]]:
 
 def _annotations(template: NodeTemplateSpec) -> tuple[Mapping[str, str]]:
     return ((template.metadata.annotations if template.metadata else None) or {},)
+
+
+def _wanted_taints(
+    node: Node,
+    machine: Machine,
+    applied: NodeTemplateSpec,
+    template: NodeTemplateSpec,
+    *,
+    admitted: bool,
+) -> tuple[Taint, ...] | None:
+    """The taint that keeps pods away until the machine runs is never applied to one that did."""
+    before, wanted = _taints_of(applied), _taints_of(template)
+    if machine.phase not in _JOINING or admitted:
+        before = tuple(t for t in before if not is_instance_not_ready(t))
+        wanted = tuple(t for t in wanted if not is_instance_not_ready(t))
+    if admitted:
+        before = (*before, *(t for t in node.spec.taints if is_instance_not_ready(t)))
+    return taints_to_write(node.spec.taints, before, wanted)
 
 
 def _taints_of(template: NodeTemplateSpec) -> tuple[Taint, ...]:

@@ -2,40 +2,115 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import MutableMapping, Sequence
+from typing import Final, final
 
-from mcm.api.core import NODES
-from mcm.api.machine import Machine
-from mcm.client.requests import PatchType
-from mcm.controllers.machine.node.capacity import capacity_patch
+from mcm.api.core import NODES, Node
+from mcm.api.machine import Machine, MachinePhase
+from mcm.api.names import STATUS_FALSE
+from mcm.client.errors import BadRequest, Forbidden, Invalid, NotFound
+from mcm.controllers.machine.node.changes import NodeChanges, Refusal
 from mcm.controllers.machine.node.matching import is_managed
-from mcm.controllers.machine.node.template import node_patch
+from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.machine.status import same_words
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.events import EventType
+
+REASON_INVALID: Final = "InvalidNodeTemplate"
+REASON_REFUSED: Final = "NodeWriteRefused"
+
+_KIND: Final = OwnCondition.NODE_TEMPLATE_APPLIED
+_MOST: Final = 12
+"""Requests in one pass: more than there are parts, so that nobody is asked for ever."""
+_SHOWN: Final = 5
+_LENGTH: Final = 300
 
 
 @final
 class NodeTemplateSync:
-    """Keeps a machine's Node as its template and its class say."""
+    """Keeps a machine's Node as its template and its class say.
 
-    def __init__(self, control: ControlCluster, target: TargetCluster) -> None:
+    ``refusals`` remembers what servers refused to write, by machine UID.
+    """
+
+    def __init__(
+        self,
+        control: ControlCluster,
+        target: TargetCluster,
+        *,
+        refusals: MutableMapping[str, dict[str, Refusal]],
+    ) -> None:
         self._control = control
         self._target = target
+        self._refusals = refusals
 
-    async def sync(self, machine: Machine) -> Outcome:
-        """Write what differs. Raises Conflict if taints are to change and the Node has changed."""
+    async def sync(self, machine: Machine, *, admitted: bool = False) -> Outcome:
+        """Write what differs, as far as it can be; ``admitted``: the machine is about to run.
+
+        Raises Conflict if taints are to change and the Node has changed, and what else is no
+        refusal of the content. What is refused or invalid is shown on the machine.
+        """
         node = self._target.owners.own_node(machine)
         if node is None or not is_managed(node):
             return DONE
-        name, class_, writer = (
-            node.metadata.name,
+        changes = self._changes(machine, node, admitted=admitted)
+        for _ in range(_MOST):
+            change = changes.next()
+            if change is None:
+                break
+            try:
+                node = await self._target.writer.patch(
+                    NODES,
+                    node.metadata.name,
+                    change.body,
+                    subresource=change.subresource,
+                    patch_type=change.patch_type,
+                )
+            except (BadRequest, Forbidden, Invalid) as error:
+                changes.refused(change, str(error))
+            except NotFound:
+                return DONE  # its end is an event of its own
+            else:
+                changes.accepted(node)
+        again = changes.conclude()
+        await self._show(machine, changes)
+        return Outcome(after=again, reason="the node could not be written")
+
+    def _changes(self, machine: Machine, node: Node, *, admitted: bool) -> NodeChanges:
+        return NodeChanges(
+            node,
+            machine,
             self._control.class_of(machine),
-            self._target.writer,
+            admitted=admitted or machine.phase == MachinePhase.RUNNING,
+            refusals=self._refusals.setdefault(machine.metadata.uid, {}),
+            now=self._control.clock.monotonic(),
         )
-        capacity = capacity_patch(node, class_)
-        if capacity is not None:
-            node = await writer.patch(NODES, name, capacity, subresource="status")
-        patch = node_patch(node, machine, class_)
-        if patch is not None:
-            await writer.patch(NODES, name, patch, patch_type=PatchType.STRATEGIC)
-        return DONE
+
+    async def _show(self, machine: Machine, changes: NodeChanges) -> None:
+        """Say on the machine what could not be applied, and take that back once it could."""
+        faults, said = changes.faults, changes.objections
+        shown, wanted = find_own(machine.status, _KIND), without_own(machine.status, _KIND)
+        if faults or said:
+            reason = REASON_REFUSED if said else REASON_INVALID
+            refused = [f"{part}: {_shortened(text)}" for part, text in said.items()]
+            text = f"Not applied to the node: {_listed((*faults, *refused))}"
+            if shown is not None and same_words(shown.message, text) and shown.reason == reason:
+                text = shown.message  # what changes from answer to answer is no news
+            now = self._control.now()
+            wanted = with_own(machine.status, _KIND, STATUS_FALSE, reason, text, now)
+        if wanted is machine.status or wanted == machine.status:
+            return
+        await self._control.write_status(machine, wanted)
+        told = find_own(wanted, _KIND)
+        if told is not None and (shown is None or shown.message != told.message):
+            self._control.tell(machine, EventType.WARNING, told.reason, told.message)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return "; ".join(texts[:_SHOWN]) + more
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def judge(
         ((READY, condition("KernelDeadlock", "True")), False),
         ((READY, condition("KernelDeadlock", "Unknown")), False),
         ((READY, condition("MemoryPressure", "True")), True),
-        ((condition("DiskPressure", "False"),), True),
+        ((condition("DiskPressure", "False"),), False),
     ],
 )
 def test_health_is_readiness_and_the_absence_of_listed_trouble(
@@ -271,3 +271,45 @@ def test_decisions_settle_and_never_fail_without_leave(
             settled, found, after(minutes=minutes), may_fail=may_fail, servers=servers
         )
         assert following.conditions is None
+
+
+@pytest.mark.parametrize(
+    ("subject", "since"),
+    [
+        pytest.param(machine(phase=UNKNOWN, since=after(hours=2)), after(hours=2), id="phase"),
+        pytest.param(
+            machine(phase=UNKNOWN, operation=LastOperation(last_update_time=after(hours=3))),
+            after(hours=3),
+            id="last operation",
+        ),
+        pytest.param(machine(phase=UNKNOWN, conditions=(NOT_READY,)), BORN, id="readiness"),
+        pytest.param(machine(phase=UNKNOWN), BORN, id="nothing but its birth"),
+    ],
+)
+def test_a_machine_that_is_unhealthy_since_nobody_knows_when_is_given_up_too(
+    subject: Machine, since: datetime
+) -> None:
+    span = SETTINGS.health_timeout
+    assert span is not None
+    early = judge(subject, node(conditions=(NOT_READY,)), since + span - timedelta(seconds=1))
+    assert early.phase is None
+    assert early.conditions is not None or early.after == 1
+    late = judge(
+        machine(
+            phase=UNKNOWN,
+            since=subject.status.current_status.last_update_time,
+            operation=subject.status.last_operation,
+            conditions=(NOT_READY,),
+        ),
+        node(conditions=(NOT_READY,)),
+        since + span,
+    )
+    assert late.phase is FAILED
+
+
+def test_a_node_that_never_reported_readiness_does_not_run() -> None:
+    silent = node(conditions=(condition("DiskPressure", "False"),))
+    decision = judge(machine(phase=PENDING, node="n", operation=CREATING), silent)
+    assert decision == HealthDecision(after=19 * 60)
+    running = machine(phase=RUNNING, node="n", conditions=(READY,))
+    assert judge(running, silent).phase is UNKNOWN

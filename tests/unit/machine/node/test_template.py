@@ -17,13 +17,14 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import JSONObject
 from mcm.api.names import NODE_FINALIZER
-from mcm.controllers.machine.node.capacity import capacity_patch
+from mcm.controllers.machine.node.capacity import capacity_patch, faults_of_class
 from mcm.controllers.machine.node.template import (
     encode_template,
     node_patch,
+    parts_of,
     release_patch,
 )
-from tests.unit.machine.objects import BORN, class_, machine, node
+from tests.unit.machine.objects import BORN, after, class_, machine, node
 
 NAME = "node.gardener.cloud/machine-name"
 RECORD = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
@@ -186,6 +187,78 @@ def test_the_go_originals_record_is_understood() -> None:
     assert patch(found, wanted) is None
 
 
+GATE = "node.machine.sapcloud.io/instance-not-ready"
+GATED = template({"pool": "a"}, taints=(taint(GATE), taint("t")))
+
+
+@pytest.mark.parametrize(
+    ("phase", "admitted", "applied", "wanted", "present", "expected"),
+    [
+        pytest.param("Pending", False, None, None, (GATE, "x"), None, id="joining: it stays"),
+        pytest.param("", False, None, None, (GATE,), None, id="not initialized: it stays"),
+        pytest.param("Pending", True, None, None, (GATE, "x"), ["x"], id="about to run: it goes"),
+        pytest.param("Running", True, None, None, (GATE, "x"), ["x"], id="it runs: it goes"),
+        pytest.param("Unknown", False, None, None, (GATE,), None, id="not ready again: as found"),
+        pytest.param("Pending", False, None, GATED, (), [GATE, "t"], id="a template may have it"),
+        pytest.param("Pending", True, GATED, GATED, (GATE, "t"), ["t"], id="until it runs"),
+        pytest.param("Running", True, GATED, GATED, ("t",), None, id="and never again"),
+        pytest.param("Unknown", False, GATED, GATED, ("t",), None, id="nor when it is unhealthy"),
+        pytest.param("Unknown", False, GATED, None, (GATE, "t"), [GATE], id="nobody's to remove"),
+    ],
+)
+def test_the_taint_that_keeps_pods_away_goes_when_the_machine_runs(
+    phase: str,
+    *,
+    admitted: bool,
+    applied: NodeTemplateSpec | None,
+    wanted: NodeTemplateSpec | None,
+    present: tuple[str, ...],
+    expected: list[str] | None,
+) -> None:
+    found = settled(applied, taints=tuple(map(taint, present)), labels={"pool": "a"})
+    result = node_patch(found, machine(phase=phase, template=wanted), None, admitted=admitted)
+    spec = (result or {}).get("spec")
+    keys = None if spec is None else [t["key"] for t in part(result, "spec", "taints")]  # type: ignore[attr-defined]
+    assert keys == expected
+
+
+def test_what_is_invalid_in_a_template_keeps_nothing_else_from_the_node() -> None:
+    wanted = template({"a b": "x", "pool": "a"}, {"note": "x"}, (taint("t", effect="Never"),))
+    result = patch(settled(), wanted)
+    assert part(result, "metadata", "labels") == {"pool": "a"}
+    assert "spec" not in (result or {})
+    valid = template({"pool": "a"}, {"note": "x"}, ())
+    assert part(result, "metadata", "annotations") == {
+        "note": "x",
+        RECORD: encode_template(valid),
+    }
+
+
+def test_a_patch_comes_apart_and_its_parts_make_the_whole() -> None:
+    wanted = template({"pool": "a"}, {"note": "x"}, (taint("dedicated", "a"),))
+    whole = patch(node(taints=(taint("not-ready"),)), wanted)
+    assert whole is not None
+    parts = parts_of(whole)
+    assert list(parts) == ["taints", "finalizer and machine name", "labels", "annotations"]
+    metadata: dict[str, object] = {}
+    labels: dict[str, object] = {}
+    for body in parts.values():
+        found = body["metadata"]
+        assert isinstance(found, dict)
+        assert found["uid"] == "uid-n"
+        labels.update(found.get("labels", {}))
+        metadata.update(found)
+    assert {**metadata, "labels": labels} == whole["metadata"]
+    assert parts["taints"]["spec"] == whole["spec"]
+    assert "resourceVersion" not in str(parts["labels"])
+
+
+def test_a_time_in_the_template_is_no_difference() -> None:
+    timed = template(taints=(Taint(key="t", effect="NoExecute", time_added=BORN),))
+    found = settled(timed, taints=(Taint(key="t", effect="NoExecute", time_added=after(days=1)),))
+    assert patch(found, timed) is None
+
+
 def test_our_finalizer_is_taken_off_beside_those_of_others() -> None:
     held = node(finalizers=("other", NODE_FINALIZER))
     assert release_patch(held) == {
@@ -220,6 +293,14 @@ def test_virtual_capacity_follows_the_class(
     found = node(capacity=present, annotations=annotations)
     result = capacity_patch(found, with_capacity(**wanted))
     assert result == (None if patch_ is None else {"status": {"capacity": patch_}})
+
+
+def test_an_amount_nobody_can_read_keeps_no_other_away() -> None:
+    found = settled()
+    broken = with_capacity(**{"sub/x": "many", "sub/y": "2"})
+    assert capacity_patch(found, broken) == {"status": {"capacity": {"sub/y": "2"}}}
+    fault = faults_of_class(broken)["sub/x"]
+    assert fault.startswith("machine class c: nodeTemplate.virtualCapacity[sub/x]: must be a quant")
 
 
 def test_without_class_nothing_is_taken_away() -> None:
