@@ -26,6 +26,8 @@ from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.flow import Step
 from mcm.controllers.machine.health.check import HealthCheck
 from mcm.controllers.machine.health.validity import complain_if_invalid
+from mcm.controllers.machine.hot_update.flow import HotUpdate
+from mcm.controllers.machine.hot_update.progress import HotUpdateProgress
 from mcm.controllers.machine.in_place_update.in_place_update import InPlaceUpdate
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
@@ -34,8 +36,6 @@ from mcm.controllers.machine.node.template_sync import NodeTemplateSync
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.preservation.preservation import Preservation
 from mcm.controllers.machine.reconciler import StepAct
-from mcm.controllers.machine.update.hot_progress import HotUpdateProgress
-from mcm.controllers.machine.update.hot_update import HotUpdate
 from mcm.controllers.provider import Provider
 from mcm.controllers.reachability import Reachability
 

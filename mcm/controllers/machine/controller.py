@@ -24,12 +24,12 @@ from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_groups
+from mcm.controllers.machine.hot_update.pace import HotUpdatePace
+from mcm.controllers.machine.hot_update.progress import HotUpdateMetrics, HotUpdateProgress
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.reconciler import MachineReconciler
-from mcm.controllers.machine.update.hot_pace import HotUpdatePace
-from mcm.controllers.machine.update.hot_progress import HotUpdateMetrics, HotUpdateProgress
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Places
 from mcm.controllers.runtime import Controller

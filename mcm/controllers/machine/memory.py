@@ -8,8 +8,8 @@ from typing import final
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation.bootstrap_token import Token
 from mcm.controllers.machine.health.failure_permit import FailurePermits
+from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.node.changes import Refusal
-from mcm.controllers.machine.update.hot_pace import HotUpdatePace
 from mcm.controllers.provider import Places
 from mcm.drain import Attempts
 

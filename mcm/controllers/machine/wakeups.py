@@ -14,9 +14,9 @@ from mcm.controllers.indexes import (
 )
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.health.failure_permit import is_moving, waiting_with
+from mcm.controllers.machine.hot_update.need import is_unfinished
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
-from mcm.controllers.machine.update.hot_need import is_unfinished
 from mcm.controllers.node_ownership import NodeOwners, whose
 from mcm.informers import Change, Store
 

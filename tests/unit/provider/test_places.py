@@ -303,3 +303,40 @@ def test_before_a_class_with_none_gets_its_first_place_no_other_gets_two(
                 house.visit(house.ready.pop(chance.randrange(len(house.ready))))
             got.update(key[0] for key in house.inside if key not in before and key != "z000")
         assert not got or max(got.values()) <= 1
+
+
+# ---- updates ------------------------------------------------------------------------------------
+
+
+def test_updates_have_a_fifth_of_the_places_and_no_more_of_a_class_than_it_may_have() -> None:
+    woken, most = list[str](), {"c": 1.0, "d": 9.0}
+    places = Places(width=20, wake=woken.append, updating=most.__getitem__)
+    assert places.most == 2 * (20 + 4) + (4 + 1)
+    with ExitStack() as stack:
+
+        def update(key: str) -> bool:
+            return stack.enter_context(places.place(Purpose.UPDATE, key, class_key=key[0]))
+
+        assert [update(key) for key in ("c1", "c2", "c3")] == [True, False, False]
+        assert [update("d1"), update("d2")] == [True, True]
+        most["c"] = 9.0
+        assert woken == []
+        places.reconsider(Purpose.UPDATE)
+        assert woken == ["c2"], "all places but the reserve are taken now"
+        assert update("c2")
+
+
+def test_a_class_that_may_have_none_holds_up_no_other() -> None:
+    woken, most = list[str](), {"c": 0.0, "d": 1.0}
+    places = Places(width=5, wake=woken.append, updating=most.__getitem__)
+
+    def update(key: str) -> bool:
+        with places.place(Purpose.UPDATE, key, class_key=key[0]) as placed:
+            return placed
+
+    assert [update("c1"), update("d1"), update("c2")] == [False, True, False]
+    most["c"] = 1.0
+    places.reconsider(Purpose.UPDATE)
+    assert woken == ["c1"], "in order of arrival, and one"
+    assert update("c1")
+    assert woken == ["c1", "c2"]

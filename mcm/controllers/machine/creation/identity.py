@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_PRIORITY, LABEL_NODE, PRIORITY_DEFAULT
-from mcm.controllers.machine.update.hot_record import made_with
+from mcm.controllers.machine.hot_update.record import made_with
 from mcm.controllers.preconditions import for_this_object
 
 

@@ -8,7 +8,7 @@ one there, as health does, must not hide them, so what is in flight is in an ann
 from __future__ import annotations
 
 from mcm.api.machine import Machine, OperationState, OperationType
-from mcm.controllers.machine.update.hot_record import WantedSpec, is_applied, is_in_flight
+from mcm.controllers.machine.hot_update.record import WantedSpec, is_applied, is_in_flight
 from mcm.driver.codes import Code
 
 

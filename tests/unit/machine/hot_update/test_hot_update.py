@@ -8,7 +8,7 @@ from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.driver import Code
 from tests.unit.machine.bench import NAMESPACE, on_bench
-from tests.unit.machine.update.cloud import TagBench, tag_bench, tagged
+from tests.unit.machine.hot_update.cloud import TagBench, tag_bench, tagged
 
 S1, S2, S3 = tagged(a="1"), tagged(a="1", b="2"), tagged(a="3", c="3")
 LAST, FLYING = "last-applied-providerspec", "inflight-providerspecs"
@@ -118,12 +118,7 @@ def test_a_class_that_is_changed_back_while_the_process_is_gone_is_applied_again
             await t.b.crash()
             assert t.cloud.tags["m"]["vm"]["b"] == "2"
             if hidden:
-                other: JSONObject = {
-                    "lastOperation": {"type": "HealthCheck", "state": "Successful"}
-                }
-                await t.b.client.patch(
-                    MACHINES, "m", {"status": other}, namespace=NAMESPACE, subresource="status"
-                )
+                await t.hide_last_operation()
             await t.change(S1)
             t.cloud.fails_at = lambda _: ""
             await t.b.start()

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from mcm.api.machine import Machine, MachineClass
 from mcm.controllers.indexes import class_keys_of, machines_of_class
-from mcm.controllers.machine.update.hot_need import needs_update
-from mcm.controllers.machine.update.hot_record import WantedSpec
+from mcm.controllers.machine.hot_update.need import needs_update
+from mcm.controllers.machine.hot_update.record import WantedSpec
 from mcm.informers import Change
 from mcm.informers.store import Store
 from mcm.metrics import once_per_registry

@@ -23,13 +23,13 @@ from mcm.api.names import STATUS_FALSE
 from mcm.api.validation import describe, validate_machine_class
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace, pace_of
+from mcm.controllers.machine.hot_update import record
+from mcm.controllers.machine.hot_update.need import is_unfinished, needs_update
+from mcm.controllers.machine.hot_update.pace import HotUpdatePace
+from mcm.controllers.machine.hot_update.progress import HotUpdateProgress
+from mcm.controllers.machine.hot_update.record import WantedSpec
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 from mcm.controllers.machine.ports import ControlCluster
-from mcm.controllers.machine.update import hot_record
-from mcm.controllers.machine.update.hot_need import is_unfinished, needs_update
-from mcm.controllers.machine.update.hot_pace import HotUpdatePace
-from mcm.controllers.machine.update.hot_progress import HotUpdateProgress
-from mcm.controllers.machine.update.hot_record import WantedSpec
 from mcm.controllers.preconditions import for_this_object
 from mcm.controllers.provider import Credentials, Places, Provider, ProviderFailed, Purpose
 from mcm.controllers.runtime import DONE, Outcome
@@ -99,7 +99,7 @@ class HotUpdate:
         class_key = inputs.class_key
         news = self._pace.regard(class_key, inputs.circumstances)
         if not self._provider.can_update:
-            if news and hot_record.last_applied(machine) is not None:
+            if news and record.last_applied(machine) is not None:
                 self._tell_that_it_cannot(class_)
             return DONE
         if self._pace.is_unsupported(class_key):
@@ -142,7 +142,7 @@ class HotUpdate:
         begun = is_unfinished(machine) and (
             machine.status.last_operation.type == OperationType.UPDATE
         )
-        changes = hot_record.trying(machine, inputs.wanted)
+        changes = record.trying(machine, inputs.wanted)
         machine = await self._annotate(machine, changes)
         if begun and not changes:
             return machine
@@ -151,7 +151,7 @@ class HotUpdate:
         return await self._write(machine, wanted, last_operation.updating(inputs.class_key))
 
     async def _finish(self, machine: Machine, inputs: _Inputs) -> None:
-        machine = await self._annotate(machine, hot_record.brought_to(machine, inputs.wanted))
+        machine = await self._annotate(machine, record.brought_to(machine, inputs.wanted))
         wanted = without_own(machine.status, OwnCondition.PROVIDER_SPEC_APPLIED)
         done = last_operation.updated(inputs.class_key)
         machine = await self._write(machine, wanted, done)
@@ -178,7 +178,7 @@ class HotUpdate:
 
     async def _unsupported(self, machine: Machine, inputs: _Inputs, done: LastOperation) -> Outcome:
         """The provider touched nothing, and would touch nothing of any other machine's either."""
-        machine = await self._annotate(machine, hot_record.nothing_in_flight(machine))
+        machine = await self._annotate(machine, record.nothing_in_flight(machine))
         wanted = without_own(machine.status, OwnCondition.PROVIDER_SPEC_APPLIED)
         await self._write(machine, wanted, done)
         self._pace.unsupported(machine.metadata.uid, inputs.class_key)
@@ -212,14 +212,14 @@ class HotUpdate:
 
 
 def _request(machine: Machine, inputs: _Inputs) -> UpdateMachineRequest:
-    tried = hot_record.in_flight(machine)
+    tried = record.in_flight(machine)
     return UpdateMachineRequest(
         machine,
         inputs.class_,
         inputs.credentials.data,
         provider_id=machine.spec.provider_id,
-        last_applied_provider_spec=hot_record.last_applied(machine),
+        last_applied_provider_spec=record.last_applied(machine),
         attempted_provider_specs=tuple(
-            s for s in tried if hot_record.canonical(s) != inputs.wanted.text
+            s for s in tried if record.canonical(s) != inputs.wanted.text
         ),
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
-from mcm.controllers.machine.update.hot_record import (
+from mcm.controllers.machine.hot_update.record import (
     LONGEST,
     WantedSpec,
     brought_to,

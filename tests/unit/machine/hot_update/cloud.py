@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from mcm.api.machine import MACHINE_CLASSES
+from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.clock import LoopClock
 from mcm.controllers.settings import ControllerSettings
@@ -117,6 +117,13 @@ class TagBench:
         tags = {r: {**dict.fromkeys((old or {}).get(r, {})), **new.get(r, {})} for r in RESOURCES}
         patch: JSONObject = {"providerSpec": {**spec, **gone, "tags": tags}}
         await self.b.client.patch(MACHINE_CLASSES, "c", patch, namespace=NAMESPACE)
+
+    async def hide_last_operation(self) -> None:
+        """Write another one, as a health check does."""
+        other: JSONObject = {"lastOperation": {"type": "HealthCheck", "state": "Successful"}}
+        await self.b.client.patch(
+            MACHINES, "m", {"status": other}, namespace=NAMESPACE, subresource="status"
+        )
 
     async def until_at(self, spec: JSONObject, *names: str, within: float = 60.0) -> float:
         async def reached() -> bool:

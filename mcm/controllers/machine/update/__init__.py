@@ -1,1 +1,0 @@
-"""Changing the VM of a machine that stays, while it runs."""
