@@ -122,8 +122,16 @@ _SETTINGS_HELP = {
     "machine-max-evict-retries": "Evictions of a pod before it is deleted.",
     "machine-pv-detach-timeout": "Time to wait for volumes to detach.",
     "machine-pv-reattach-timeout": "Time to wait for volumes to attach elsewhere.",
+    "machine-max-concurrent-replacements":
+        "Machines of a deployment on the move while an unhealthy one is Failed, that one included.",
+    "machine-safety-unhealthy-zone-threshold":
+        "Share of unhealthy machines of a zone at which none of it turns Failed; above 1: never.",
+    "machine-safety-unhealthy-fleet-threshold":
+        "Share of unhealthy machines of all at which none turns Failed; above 1: never.",
+    "machine-safety-unhealthy-min": "Fewer unhealthy machines reach neither threshold.",
     "machine-safety-orphan-vms-period": "Time between searches for VMs without a machine.",
-    "machine-safety-apiserver-statuscheck-timeout": "API outage before all destruction stops.",
+    "machine-safety-apiserver-statuscheck-timeout":
+        "Outage of an API server after which health timeouts start anew; none is Failed meanwhile.",
     "machine-safety-apiserver-statuscheck-period": "Time between checks of the API servers.",
     "machine-safety-overshooting-period": "Time between checks for too many machines.",
     "safety-up": "Machines above the desired number at which a set is frozen.",

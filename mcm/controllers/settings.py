@@ -91,7 +91,24 @@ class ControllerSettings:
     )
     """Wait after a provider's quota or capacity error; zero means the default."""
 
+    max_concurrent_replacements: int = field(
+        default=1, metadata=_flag("machine-max-concurrent-replacements")
+    )
+    """Machines of one deployment that may move (be made, replaced, taken away) while another one is
+    given up, that one included. Zero: none is ever given up for its health."""
+
     # Safety
+    unhealthy_zone_threshold: float = field(
+        default=0.55, metadata=_flag("machine-safety-unhealthy-zone-threshold")
+    )
+    """Share of unhealthy machines of a zone from which on none of it is given up; above 1: never
+    so."""
+    unhealthy_fleet_threshold: float = field(
+        default=0.55, metadata=_flag("machine-safety-unhealthy-fleet-threshold")
+    )
+    """The same of all machines together."""
+    unhealthy_min: int = field(default=3, metadata=_flag("machine-safety-unhealthy-min"))
+    """Fewer unhealthy machines than this reach neither threshold."""
     orphan_vms_period: timedelta = field(
         default=timedelta(minutes=15), metadata=_flag("machine-safety-orphan-vms-period")
     )
@@ -99,7 +116,8 @@ class ControllerSettings:
         default=timedelta(seconds=30),
         metadata=_flag("machine-safety-apiserver-statuscheck-timeout"),
     )
-    """How long an API server may be out of reach before machines are frozen."""
+    """From which length of an outage on health timeouts start anew. Nothing is given up from the
+    first request on that is not answered."""
     apiserver_statuscheck_period: timedelta = field(
         default=timedelta(minutes=1),
         metadata=_flag("machine-safety-apiserver-statuscheck-period"),
@@ -130,6 +148,11 @@ class ControllerSettings:
             for condition in self.node_conditions
             if not condition or condition != condition.strip()
         ]
+        problems += [
+            f"--{flag_of(name)}: must be a number above 0 (above 1 switches it off)"
+            for name in ("unhealthy_zone_threshold", "unhealthy_fleet_threshold")
+            if not getattr(self, name) > 0
+        ]
         if self.apiserver_statuscheck_period < self.apiserver_statuscheck_timeout:
             problems.append(
                 f"--{flag_of('apiserver_statuscheck_period')}: must not be shorter than "
@@ -148,12 +171,12 @@ class ControllerSettings:
         ]
 
 
-_WORKERS: Final = frozenset({"concurrent_syncs", "machine_concurrent_syncs"})
+_AT_LEAST_ONE: Final = frozenset({"concurrent_syncs", "machine_concurrent_syncs", "unhealthy_min"})
 
 
 def _out_of_range(setting: Field[object], value: object) -> list[str]:
     flag = setting.metadata["flag"]
-    if setting.name in _WORKERS:
+    if setting.name in _AT_LEAST_ONE:
         return [] if isinstance(value, int) and value > 0 else [f"--{flag}: must be at least 1"]
     number = value.total_seconds() if isinstance(value, timedelta) else value
     return (

@@ -49,7 +49,8 @@ _LOOK_EVERY = 0.5
 
 @final
 class Simulation:
-    """One seed, one history. ``faults`` befall the manager's requests only, never the world's.
+    """One seed, one history. ``faults`` befall the manager's requests, ``kubelet_faults`` those of
+    the kubelets; those of the rest of the world nothing befalls.
 
     Enter it on a :class:`mcm.simulation.virtualtime.VirtualLoop`. ``client`` is the user's own.
     ``provider`` makes the driver; the VMs that join are those of the simulated cloud.
@@ -68,6 +69,7 @@ class Simulation:
         self.clock = LoopClock(EPOCH)
         self.server = ApiServer(clock=self.clock, random=random.Random(self.random.random()))
         self.faults = FaultPlan(random=random.Random(self.random.random()))
+        self.kubelet_faults = FaultPlan(random=random.Random(seed))
         self.client = self._client("user")
         self._options = options or Options()
         self._provider = provider
@@ -78,6 +80,7 @@ class Simulation:
             node_grace=node_grace,
             heartbeat_interval=heartbeat_interval,
             namespace=self._options.namespace,
+            kubelets=FaultyTransport(self.server, self.kubelet_faults),
         )
         self.losses = 0
         self._tasks: list[asyncio.Task[None]] = []

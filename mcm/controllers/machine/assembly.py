@@ -25,6 +25,7 @@ from mcm.controllers.machine.deletion.with_node import DeletionWithNode
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.flow import Step
 from mcm.controllers.machine.health.check import HealthCheck
+from mcm.controllers.machine.health.giving_up import GivingUp
 from mcm.controllers.machine.health.validity import complain_if_invalid
 from mcm.controllers.machine.hot_update.flow import HotUpdate
 from mcm.controllers.machine.hot_update.progress import HotUpdateProgress
@@ -49,6 +50,7 @@ class Assembly:
     target: TargetCluster | None
     provider: Provider
     memory: Memory
+    giving_up: GivingUp
     metrics: MachineMetrics
     random: Random
     reachability: Callable[[], Reachability]
@@ -83,7 +85,7 @@ class Assembly:
             control,
             target,
             nodes=nodes,
-            permits=memory.permits,
+            giving_up=self.giving_up,
             reachability=self.reachability,
             tokens=tokens,
             metrics=self.metrics,

@@ -16,14 +16,24 @@ from mcm.api.core import (
     PodDisruptionBudget,
     Secret,
 )
-from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
+from mcm.api.machine import (
+    MACHINE_CLASSES,
+    MACHINE_SETS,
+    MACHINES,
+    Machine,
+    MachineClass,
+    MachineSet,
+)
 from mcm.controllers import indexes, reachability
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
-from mcm.controllers.machine.health.failure_permit import FailurePermits, index_groups
+from mcm.controllers.machine.health import meltdown
+from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
+from mcm.controllers.machine.health.giving_up import GivingUp
+from mcm.controllers.machine.health.moving_machines import MovingMachines
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.hot_update.progress import HotUpdateMetrics, HotUpdateProgress
 from mcm.controllers.machine.memory import Memory
@@ -58,6 +68,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     ctx.control_informers.informer(MACHINE_CLASSES).add_handler(progress.class_changed)
     ctx.control_informers.informer(MACHINES).add_handler(progress.machine_changed)
     probe, probing = reachability.build(ctx, recovered=recovered)
+    giving_up, protecting = _giving_up(ctx, control, queue)
     _listen_to_control(ctx, control, target, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
     assembly = Assembly(
@@ -65,6 +76,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         target=target,
         provider=ctx.provider,
         memory=memory,
+        giving_up=giving_up,
         metrics=MachineMetrics.of(ctx.registry),
         random=ctx.random,
         reachability=lambda: probe.reachability,
@@ -78,6 +90,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     return (
         ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=mirror),
         probing,
+        protecting,
     )
 
 
@@ -97,7 +110,7 @@ def _control(ctx: ControllerContext) -> ControlCluster:
         defaults=ctx.options,
     )
     indexes.index_machines(control.machines)
-    index_groups(control.machines)
+    index_waiting(control.machines)
     indexes.index_classes(control.classes)
     return control
 
@@ -134,8 +147,28 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
             updating=hot_updates.at_once,
         ),
         hot_updates=hot_updates,
-        permits=FailurePermits(wake=queue.add),
     )
+
+
+def _giving_up(
+    ctx: ControllerContext, control: ControlCluster, queue: WorkQueue[str]
+) -> tuple[GivingUp, Controller]:
+    sets = ctx.control_informers.store(MACHINE_SETS)
+    moving = MovingMachines(sets)
+    ctx.control_informers.informer(MACHINES).add_handler(moving.note)
+
+    def wake(keys: Iterable[str]) -> None:
+        enqueue(queue, keys, initial=True)
+
+    def of_set(change: Change[MachineSet]) -> Iterable[str]:
+        return wakeups.of_set(change, control.machines, moving)
+
+    enqueue_changes(queue, ctx.control_informers.informer(MACHINE_SETS), of_set)
+    protection, protecting = meltdown.build(ctx, wake=wake)
+    limit = ctx.options.max_concurrent_replacements
+    permits = FailurePermits(wake=queue.add, limit=limit)
+    allowed = GivingUp(sets=sets, moving=moving, permits=permits, protection=protection)
+    return allowed, protecting
 
 
 # ---- what wakes a machine -----------------------------------------------------------------------

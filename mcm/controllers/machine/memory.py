@@ -7,7 +7,6 @@ from typing import final
 
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation.bootstrap_token import Token
-from mcm.controllers.machine.health.failure_permit import FailurePermits
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.node.changes import Refusal
 from mcm.controllers.provider import Places
@@ -33,7 +32,6 @@ class Memory:
 
     backoff: MachineBackoff
     places: Places
-    permits: FailurePermits
     hot_updates: HotUpdatePace
     tokens: dict[str, Token] = field(default_factory=dict)
     drains: dict[str, Drain] = field(default_factory=dict)

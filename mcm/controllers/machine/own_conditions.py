@@ -31,6 +31,9 @@ class OwnCondition(StrEnum):
     """False: InitializeMachine is still to be called for its VM."""
     PRESERVATION_APPLIED = "PreservationApplied"
     """False: what is asked for cannot be read, or the Node can be neither marked nor drained."""
+    REPLACEABLE = "Replaceable"
+    """False: unhealthy for longer than its timeout, and not given up, as too many others are, too,
+    or the target cluster cannot be asked. True: no more so, and its timeout started anew."""
 
 
 _OURS = frozenset(OwnCondition)

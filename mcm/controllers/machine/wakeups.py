@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret
-from mcm.api.machine import Machine, MachineClass
+from mcm.api.machine import Machine, MachineClass, MachineSet
 from mcm.controllers.indexes import (
     classes_using,
     machines_of_class,
@@ -13,7 +13,8 @@ from mcm.controllers.indexes import (
     machines_on,
 )
 from mcm.controllers.machine.flow import needs_creation
-from mcm.controllers.machine.health.failure_permit import is_moving, waiting_with
+from mcm.controllers.machine.health.failure_permit import group_of, is_moving, waiting_in
+from mcm.controllers.machine.health.moving_machines import MovingMachines, counts, is_set_wanting
 from mcm.controllers.machine.hot_update.need import is_unfinished
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
@@ -29,9 +30,29 @@ def of_machine(change: Change[Machine], machines: Store[Machine]) -> Iterator[st
         return
     yield change.object.metadata.key
     old, new = change.old, change.new
-    if old is not None and is_moving(old) and (new is None or not is_moving(new)):
-        for other in waiting_with(machines, old):
-            yield other.metadata.key
+    if old is not None and _stands_aside(old, new):
+        for other in waiting_in(machines, group_of(old)):
+            if other.metadata.uid != old.metadata.uid:
+                yield other.metadata.key
+
+
+def _stands_aside(old: Machine, new: Machine | None) -> bool:
+    """Tell whether a machine that moved does so no more, or is nobody's replica any more."""
+    if new is None:
+        return is_moving(old)
+    return (is_moving(old) and not is_moving(new)) or (counts(old) and not counts(new))
+
+
+def of_set(
+    change: Change[MachineSet], machines: Store[Machine], moving: MovingMachines
+) -> Iterator[str]:
+    """Yield the machines that waited for those of a set which wants them no more."""
+    old, new = change.old, change.new
+    if old is None or not is_set_wanting(old) or (new is not None and is_set_wanting(new)):
+        return
+    for group in moving.groups_of(old):
+        for machine in waiting_in(machines, group):
+            yield machine.metadata.key
 
 
 def of_node(change: Change[Node], machines: Store[Machine], namespace: str) -> Iterable[str]:

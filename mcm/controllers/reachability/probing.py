@@ -61,7 +61,8 @@ class ReachabilityProbe:
         was_reachable = self.reachability.reachable
         monotonic = self._clock.monotonic()
         if troubles:
-            self._state.missed(monotonic=monotonic)
+            only_target = all(name.partition("/")[0] == "target" for name in troubles)
+            self._state.missed(monotonic=monotonic, only_target=only_target)
             if was_reachable:
                 logger.warning(
                     "API server unreachable: machines are frozen", extra={"troubles": troubles}

@@ -10,10 +10,14 @@ from typing import final
 @final
 @dataclass(frozen=True, slots=True)
 class Reachability:
-    """What holds now. Health timeouts start no earlier than ``restored_at`` (None: no bound)."""
+    """What holds now. Health timeouts start no earlier than ``restored_at`` (None: no bound).
+
+    ``only_target_lost``: of what is out of reach nothing is the control cluster's.
+    """
 
     reachable: bool = True
     restored_at: datetime | None = None
+    only_target_lost: bool = False
 
 
 @final
@@ -41,8 +45,10 @@ class ReachabilityState:
         self._now = Reachability(restored_at=now)
         return True
 
-    def missed(self, *, monotonic: float) -> None:
+    def missed(self, *, monotonic: float, only_target: bool = False) -> None:
         """A cluster did not answer. Destruction stops at once; only timeouts are tolerant."""
         if self._unreachable_since is None:
             self._unreachable_since = monotonic
-        self._now = Reachability(reachable=False, restored_at=self._now.restored_at)
+        self._now = Reachability(
+            reachable=False, restored_at=self._now.restored_at, only_target_lost=only_target
+        )

@@ -66,6 +66,8 @@ class NodeLifecycle(Actor):
         if change.new is None:
             self._heard.pop(name, None)
             return
+        if kubelet_speaks(change):
+            self._heard[name] = self._clock.monotonic()
         self._heard.setdefault(name, self._clock.monotonic())
         self._queue.add(name)
 
@@ -149,6 +151,15 @@ def wanted_taints(node: Node) -> set[tuple[str, str]]:
     if node.spec.unschedulable:
         wanted.add((_UNSCHEDULABLE, "NoSchedule"))
     return wanted
+
+
+def kubelet_speaks(change: Change[Node]) -> bool:
+    """Tell whether a kubelet that was silent has posted again: as good as a renewal of its lease,
+    which may come later."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return False
+    return _status_of(old, "Ready") == "Unknown" != _status_of(new, "Ready")
 
 
 def _status_of(node: Node, condition: str) -> str:

@@ -7,6 +7,7 @@ import random
 from typing import final
 
 from mcm.client.client import Client
+from mcm.client.transport import Transport
 from mcm.clock import Clock
 from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.cloud import SimulatedCloud
@@ -31,7 +32,8 @@ from mcm.sandbox.world.scheduler import Scheduler
 class World:
     """Each actor has a client, and a user agent, of its own: the server counts who writes what.
 
-    ``node_grace`` and ``heartbeat_interval`` are in seconds. With nothing to do, nobody but the
+    ``node_grace`` and ``heartbeat_interval`` are in seconds, ``kubelets`` is the kubelets' way to
+    the server if it is not everybody's. With nothing to do, nobody but the
     kubelets writes, and those only their leases.
     """
 
@@ -44,6 +46,7 @@ class World:
         node_grace: float = 20.0,
         heartbeat_interval: float = 5.0,
         namespace: str = "default",
+        kubelets: Transport | None = None,
     ) -> None:
         self._server = server
         self._clock = clock
@@ -54,7 +57,7 @@ class World:
         self._actors = self._make_actors(node_grace)
         self._cloud = SimulatedCloud(
             self._client("simulated-cloud"),
-            self._client("kubelet-simulated"),
+            self._client("kubelet-simulated", kubelets),
             namespace=namespace,
             clock=clock,
             randomness=self._seeded(),
@@ -88,9 +91,9 @@ class World:
             PodGarbage(self._client(PodGarbage.name), mirror, clock=clock),
         )
 
-    def _client(self, user_agent: str) -> Client:
+    def _client(self, user_agent: str, transport: Transport | None = None) -> Client:
         return Client(
-            LoopbackTransport(self._server),
+            transport or LoopbackTransport(self._server),
             clock=self._clock,
             user_agent=user_agent,
             random=self._seeded(),

@@ -30,7 +30,7 @@ from mcm.api.core import (
     Pod,
 )
 from mcm.api.crds import crd_manifests
-from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine
+from mcm.api.machine import MACHINE_CLASSES, MACHINE_SETS, MACHINES, Machine
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.client.client import Client
 from mcm.client.errors import NotFound
@@ -303,12 +303,40 @@ class Bench:
         group: str = "",
         spec: JSONObject | None = None,
     ) -> None:
-        labels = {"name": group} if group else {}
+        metadata: JSONObject = {"name": name}
+        if group:
+            metadata |= {"labels": {"name": group}, "ownerReferences": [await self._set(group)]}
         body: JSONObject = {
-            "metadata": {"name": name, "labels": labels},
+            "metadata": metadata,
             "spec": {"class": {"kind": "MachineClass", "name": class_}, **(spec or {})},
         }
         await self.client.create(MACHINES, body, namespace=NAMESPACE)
+
+    async def _set(self, name: str) -> JSONObject:
+        """Return a reference to the set of that name, made if need be; nothing here scales it."""
+        labels = {"name": name}
+        try:
+            found = await self.client.get(MACHINE_SETS, name, namespace=NAMESPACE)
+        except NotFound:
+            body: JSONObject = {
+                "metadata": {"name": name},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"class": {"kind": "MachineClass", "name": "c"}},
+                    },
+                },
+            }
+            found = await self.client.create(MACHINE_SETS, body, namespace=NAMESPACE)
+        return {
+            "apiVersion": MACHINE_SETS.api_version,
+            "kind": MACHINE_SETS.kind,
+            "name": name,
+            "uid": found.metadata.uid,
+            "controller": True,
+        }
 
     async def delete_machine(self, name: str = "m") -> None:
         await self.client.delete(MACHINES, name, namespace=NAMESPACE)

@@ -11,7 +11,7 @@ from mcm.api.machine import LastOperation, Machine, MachineClass, MachineClassNo
 from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine import wakeups
-from mcm.controllers.machine.health.failure_permit import index_groups
+from mcm.controllers.machine.health.failure_permit import index_waiting
 from mcm.controllers.machine.memory import Drain
 from mcm.drain import Attempts
 from mcm.informers import Change, Store
@@ -22,7 +22,7 @@ from tests.unit.machine.objects import BORN, NOT_READY, READY, class_, machine, 
 def machines(*objects: Machine) -> Store[Machine]:
     store: Store[Machine] = Store()
     indexes.index_machines(store)
-    index_groups(store)
+    index_waiting(store)
     for obj in objects:
         store.put(obj)
     return store

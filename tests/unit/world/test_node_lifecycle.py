@@ -6,8 +6,14 @@ import pytest
 
 from mcm.api.core import NodeCondition, NodeSpec, Taint
 from mcm.api.meta import ObjectMeta
+from mcm.informers import Change
 from mcm.sandbox.world.kinds import Node, NodeStatus
-from mcm.sandbox.world.node_lifecycle import tainted, unknown_conditions, wanted_taints
+from mcm.sandbox.world.node_lifecycle import (
+    kubelet_speaks,
+    tainted,
+    unknown_conditions,
+    wanted_taints,
+)
 from tests.unit.world.rig import GRACE, Rig, at, conditions, objects, on_rig
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -157,3 +163,14 @@ def test_a_dead_node_costs_two_writes_and_no_more() -> None:
         assert at(rig.get("nodes", "a"), "spec", "taints")
 
     on_rig(scenario)
+
+
+def test_a_kubelet_that_posts_again_is_heard_of_before_it_renews_its_lease() -> None:
+    """Else its Node would be called silent again at once, and the two would go on in circles."""
+    silent = node("Unknown")
+    posted = node("True")
+    assert kubelet_speaks(Change(silent, posted))
+    assert not kubelet_speaks(Change(posted, silent))
+    assert not kubelet_speaks(Change(posted, posted))
+    assert not kubelet_speaks(Change(None, posted))
+    assert not kubelet_speaks(Change(posted, None))

@@ -8,13 +8,15 @@ from typing import Final, final
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine, MachinePhase, MachineStatus, OperationType
+from mcm.api.names import STATUS_FALSE
 from mcm.client.errors import KubeError
 from mcm.controllers.machine import status
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.health.decision import HealthDecision, decide
-from mcm.controllers.machine.health.failure_permit import FailurePermits, moving_with
+from mcm.controllers.machine.health.giving_up import GivingUp
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.node.template_sync import NodeTemplateSync
+from mcm.controllers.machine.own_conditions import OwnCondition, with_own, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
@@ -36,7 +38,7 @@ class HealthCheck:
         control: ControlCluster,
         target: TargetCluster,
         *,
-        permits: FailurePermits,
+        giving_up: GivingUp,
         reachability: Callable[[], Reachability],
         nodes: NodeTemplateSync,
         tokens: BootstrapTokens,
@@ -44,7 +46,7 @@ class HealthCheck:
     ) -> None:
         self._control = control
         self._target = target
-        self._permits = permits
+        self._giving_up = giving_up
         self._reachability = reachability
         self._nodes = nodes
         self._held_since: dict[str, float] = {}
@@ -97,14 +99,14 @@ class HealthCheck:
         return self._control.current(machine) or machine
 
     def _decide(self, machine: Machine, node: Node | None) -> HealthDecision:
-        machines = self._control.machines
         return decide(
             machine,
             node,
             self._control.settings_of(machine),
             self._control.now(),
-            may_fail=lambda: self._permits.may_fail(machine, moving_with(machines, machine)),
+            may_fail=lambda: self._giving_up.may_fail(machine),
             servers=self._reachability(),
+            verdict=self._giving_up.verdict(machine),
         )
 
     async def _apply(self, machine: Machine, decision: HealthDecision) -> Machine:
@@ -118,7 +120,7 @@ class HealthCheck:
 
     async def _give_up(self, machine: Machine, wanted: MachineStatus) -> Machine:
         """Write the turn to Failed while no other of the group may decide on the same."""
-        with self._permits.writing(machine):
+        with self._giving_up.writing(machine):
             try:
                 return await self._control.write_status(machine, wanted)
             except KubeError:
@@ -135,10 +137,19 @@ class HealthCheck:
             wanted = status.with_operation(wanted, decision.operation, now)
         if decision.phase is not None:
             wanted = status.with_phase(wanted, decision.phase, now)
+        if decision.phase in (MachinePhase.RUNNING, MachinePhase.FAILED):
+            wanted = without_own(wanted, OwnCondition.REPLACEABLE)
+        if (shown := decision.replaceable) is not None:
+            wanted = with_own(
+                wanted, OwnCondition.REPLACEABLE, shown.status, shown.reason, shown.message, now
+            )
         return wanted
 
     async def _tell(self, before: Machine, machine: Machine, decision: HealthDecision) -> None:
         """Let people and dashboards know, and take away what a machine needed only to get here."""
+        if decision.replaceable is not None and decision.replaceable.status == STATUS_FALSE:
+            note = f"not given up: {decision.replaceable.message}"
+            self._control.tell(machine, EventType.WARNING, "ReplacementHeld", note)
         if decision.phase is None or decision.operation is None:
             return
         control, note = self._control, decision.operation.description

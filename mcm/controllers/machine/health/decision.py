@@ -33,6 +33,15 @@ from mcm.controllers.machine.health.conditions import (
     is_healthy,
     is_trouble,
 )
+from mcm.controllers.machine.health.meltdown.fleet_health import is_held
+from mcm.controllers.machine.health.meltdown.holding import (
+    RESUMED,
+    Replaceable,
+    held_by,
+    is_shown,
+    timeout_start,
+)
+from mcm.controllers.machine.health.meltdown.protection import ALLOWED, Verdict
 from mcm.controllers.machine.initialization import is_initialized
 from mcm.controllers.machine.node.in_place_marks import marks_of
 from mcm.controllers.machine.own_conditions import of_node
@@ -61,10 +70,12 @@ class HealthDecision:
     after: float | None = None
     gives_up: bool = False
     """The new phase is Failed, and others of the group must not be given up meanwhile."""
+    replaceable: Replaceable | None = None
+    """What the machine is to show of whether it may be given up, if it does not yet."""
 
     @property
     def changes_something(self) -> bool:
-        return self.phase is not None or self.conditions is not None
+        return any(w is not None for w in (self.phase, self.conditions, self.replaceable))
 
 
 def decide(
@@ -75,15 +86,19 @@ def decide(
     *,
     may_fail: Callable[[], bool],
     servers: Reachability,
+    verdict: Verdict = ALLOWED,
 ) -> HealthDecision:
     """Decide about a machine that has a Node's name and a phase.
 
-    ``may_fail`` is asked only if the machine would be given up (:mod:`.failure_permit`).
+    ``may_fail`` is asked only if the machine would be given up (:mod:`.failure_permit`),
+    ``verdict`` is what meltdown protection says of it (:mod:`.meltdown`).
     """
     change = _node_missing(machine) if node is None else _from_node(machine, node, settings, now)
     if change is not None:
         return change
-    return _against_the_clock(machine, node, settings, now, may_fail=may_fail, servers=servers)
+    return _against_the_clock(
+        machine, node, settings, now, may_fail=may_fail, servers=servers, verdict=verdict
+    )
 
 
 def _node_missing(machine: Machine) -> HealthDecision | None:
@@ -176,16 +191,21 @@ def _against_the_clock(
     *,
     may_fail: Callable[[], bool],
     servers: Reachability,
+    verdict: Verdict,
 ) -> HealthDecision:
+    hold = held_by(servers, verdict)
+    if hold is None and servers.reachable and is_held(machine):
+        return HealthDecision(replaceable=RESUMED)
     limit = _limit_of(machine, settings, now)
     if limit is None:
         return HealthDecision()
     start, span = limit
-    if servers.restored_at is not None:
-        start = max(start, servers.restored_at)
+    start = timeout_start(machine, start, servers=servers, verdict=verdict)
     left = (start + span - now).total_seconds()
     if left > 0:
         return HealthDecision(after=left)
+    if hold is not None:
+        return HealthDecision(replaceable=None if is_shown(machine, hold) else hold)
     if not servers.reachable:
         return HealthDecision()
     return _given_up(machine, node, span, may_fail=may_fail)

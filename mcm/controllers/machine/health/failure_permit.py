@@ -1,13 +1,13 @@
-"""How many machines of one deployment may be given up at a time: one, while nothing else moves.
+"""How many machines of one deployment may be given up at a time, while how many others move.
 
 A machine that turns Failed is destroyed and replaced. If health checks fail for many at once, the
-reason is rarely the machines; giving up one after the other, each only after the last replacement
-runs, keeps a false alarm from taking the whole fleet.
+reason is rarely the machines; giving up a few (one, by default), each only after the last
+replacement runs, keeps a false alarm from taking the whole fleet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import final
@@ -17,12 +17,10 @@ from mcm.api.names import LABEL_NAME
 from mcm.controllers.indexes import add_index
 from mcm.informers.store import Store
 
-LIMIT = 1
-
-_MOVING = "machines moving, by group"
 _WAITING = "machines waiting to fail, by group"
 
-_AT_REST = frozenset({MachinePhase.RUNNING, MachinePhase.UNKNOWN})
+_MAY_FAIL = frozenset({MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED})
+_AT_REST = _MAY_FAIL | {MachinePhase.RUNNING}
 
 
 def group_of(machine: Machine) -> str:
@@ -37,7 +35,8 @@ def group_of(machine: Machine) -> str:
 def is_moving(machine: Machine) -> bool:
     """Tell whether ``machine`` counts as being replaced, made or taken away.
 
-    Preserved machines do not: they stay as they are until somebody decides.
+    Preserved machines do not: they stay as they are until somebody decides. Neither do those that
+    wait for their own turn to fail, or two of them would wait for each other.
     """
     if machine.phase == MachinePhase.TERMINATING or machine.metadata.deletion_timestamp:
         return True
@@ -48,78 +47,80 @@ def is_moving(machine: Machine) -> bool:
 
 def is_waiting(machine: Machine) -> bool:
     """Tell whether ``machine`` may turn Failed, and so waits for the others to come to rest."""
-    return machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED)
+    return machine.phase in _MAY_FAIL
 
 
-def index_groups(machines: Store[Machine]) -> None:
-    """Make the functions below work on ``machines``; may be called more than once."""
-    add_index(machines, _MOVING, lambda m: (group_of(m),) if is_moving(m) else ())
+def index_waiting(machines: Store[Machine]) -> None:
+    """Make ``waiting_in`` work on ``machines``; may be called more than once."""
     add_index(machines, _WAITING, lambda m: (group_of(m),) if is_waiting(m) else ())
 
 
-def moving_with(machines: Store[Machine], machine: Machine) -> Sequence[Machine]:
-    """Return those of the machine's group that are being made, replaced or taken away."""
-    return machines.by_index(_MOVING, group_of(machine))
-
-
-def waiting_with(machines: Store[Machine], machine: Machine) -> Iterator[Machine]:
-    """Yield the others of the machine's group that wait for their group to come to rest."""
-    group = group_of(machine)
+def waiting_in(machines: Store[Machine], group: str) -> Iterator[Machine]:
+    """Yield those of the group that wait for it to come to rest."""
     if group:
-        for other in machines.by_index(_WAITING, group):
-            if other.metadata.uid != machine.metadata.uid:
-                yield other
+        yield from machines.by_index(_WAITING, group)
 
 
 @final
 @dataclass(slots=True)
-class _Write:
-    """A turn to Failed that is being written, and the keys of those it stands in the way of."""
+class _Writes:
+    """The UIDs of those whose turn to Failed is being written, and the keys of those refused."""
 
-    uid: str
+    uids: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
 
 
 @final
 class FailurePermits:
-    """Which groups have a machine whose turn to Failed is being written right now.
+    """Which groups have machines whose turn to Failed is being written right now.
 
-    The store knows everything but that: between decision and answer, other workers decide too.
-    ``wake`` is called with the keys of those who were refused because of a write that then failed.
+    The mirror knows everything but that: between decision and answer, other workers decide too.
+    At most ``limit`` machines of a group may move. ``wake`` is called with the keys of those who
+    were refused because of a write that then failed.
     """
 
-    def __init__(self, wake: Callable[[str], None]) -> None:
+    def __init__(self, wake: Callable[[str], None], *, limit: int = 1) -> None:
         self._wake = wake
-        self._in_flight: dict[str, _Write] = {}
+        self._limit = limit
+        self._in_flight: dict[str, _Writes] = {}
 
-    def may_fail(self, machine: Machine, moving: Iterable[Machine]) -> bool:
-        """Tell whether ``machine`` may be given up, given those of its group that move.
+    def may_fail(self, machine: Machine, moving: Collection[str]) -> bool:
+        """Tell whether ``machine`` may be given up, given the UIDs of those of its group that move.
 
         Who is refused is woken: by the group's coming to rest, or by the end of a failed write.
         """
-        group = group_of(machine)
+        group, uid = group_of(machine), machine.metadata.uid
         if not group:
             return True
-        write = self._in_flight.get(group)
-        if write is not None and write.uid != machine.metadata.uid:
-            write.refused.add(machine.metadata.key)
-            return False
-        others = sum(1 for other in moving if other.metadata.uid != machine.metadata.uid)
-        return others < LIMIT
+        writes = self._in_flight.get(group)
+        unseen = sum(w not in moving and w != uid for w in writes.uids) if writes else 0
+        if len(moving) - (uid in moving) + unseen < self._limit:
+            return True
+        if writes is not None:
+            writes.refused.add(machine.metadata.key)
+        return False
 
     @contextmanager
     def writing(self, machine: Machine) -> Iterator[None]:
         """Hold the group's permit while the write is under way. Call with no await in between."""
-        group = group_of(machine)
-        write = _Write(machine.metadata.uid)
-        if group:
-            self._in_flight[group] = write
+        group, uid = group_of(machine), machine.metadata.uid
+        if not group:
+            yield
+            return
+        writes = self._in_flight.setdefault(group, _Writes())
+        writes.uids.add(uid)
         written = False
         try:
             yield
             written = True
         finally:
+            self._end(group, writes, uid, written=written)
+
+    def _end(self, group: str, writes: _Writes, uid: str, *, written: bool) -> None:
+        writes.uids.discard(uid)
+        if not writes.uids:
             self._in_flight.pop(group, None)
-            if not written:
-                for key in sorted(write.refused):
-                    self._wake(key)
+        if not written:
+            refused, writes.refused = sorted(writes.refused), set()
+            for key in refused:
+                self._wake(key)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,9 @@ from mcm.api.core import Node, NodeCondition, Taint
 from mcm.api.machine import LastOperation, Machine, MachinePhase
 from mcm.controllers.machine.health.conditions import conditions_differ, is_healthy
 from mcm.controllers.machine.health.decision import HealthDecision, decide
+from mcm.controllers.machine.health.meltdown.holding import RESUMED, Replaceable
+from mcm.controllers.machine.health.meltdown.protection import ALLOWED, Verdict
+from mcm.controllers.machine.own_conditions import OwnCondition, with_own
 from mcm.controllers.reachability import Reachability
 from tests.unit.machine.objects import (
     BORN,
@@ -37,8 +41,11 @@ def judge(
     *,
     may_fail: bool = True,
     servers: Reachability = REACHABLE,
+    verdict: Verdict = ALLOWED,
 ) -> HealthDecision:
-    return decide(subject, seen, SETTINGS, now, may_fail=lambda: may_fail, servers=servers)
+    return decide(
+        subject, seen, SETTINGS, now, may_fail=lambda: may_fail, servers=servers, verdict=verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,6 +234,61 @@ def test_after_an_outage_the_timeouts_start_anew() -> None:
     )
 
 
+HELD = Verdict(held=True, reason="ManyUnhealthyInZone", message="8 of 10")
+SHOWN = Replaceable("False", "ManyUnhealthyInZone", "8 of 10")
+ONLY_TARGET_LOST = Reachability(reachable=False, only_target_lost=True)
+
+
+def shows(subject: Machine, status: str, reason: str, *, since: datetime = BORN) -> Machine:
+    shown = with_own(subject.status, OwnCondition.REPLACEABLE, status, reason, "6 of 9", since)
+    return msgspec.structs.replace(subject, status=shown)
+
+
+@pytest.mark.parametrize("subject", [unknown_too_long(), machine(phase=PENDING, node="n")])
+def test_who_is_held_says_so_once_its_time_is_over(subject: Machine) -> None:
+    seen = node(conditions=(NOT_READY,)) if subject.phase == UNKNOWN else None
+    early = judge(subject, seen, after(minutes=1), verdict=HELD)
+    assert early == judge(subject, seen, after(minutes=1))
+    assert judge(subject, seen, after(hours=1), verdict=HELD) == HealthDecision(replaceable=SHOWN)
+
+
+def test_who_shows_to_be_held_writes_no_more_whatever_the_numbers() -> None:
+    seen = node(conditions=(NOT_READY,))
+    subject = shows(unknown_too_long(), "False", "ManyUnhealthyInZone")
+    assert judge(subject, seen, after(hours=1), verdict=HELD) == HealthDecision()
+    other = Verdict(held=True, reason="ManyUnhealthy", message="20 of 30")
+    shown = judge(subject, seen, after(hours=1), verdict=other).replaceable
+    assert shown == Replaceable("False", "ManyUnhealthy", "20 of 30")
+
+
+def test_who_is_held_no_more_gets_its_whole_time_again() -> None:
+    """Also from a process that knows only what stands on the machine."""
+    seen = node(conditions=(NOT_READY,))
+    held = shows(unknown_too_long(), "False", "ManyUnhealthyInZone")
+    assert judge(held, seen, after(hours=1)) == HealthDecision(replaceable=RESUMED)
+    freed = shows(held, "True", RESUMED.reason, since=after(hours=1))
+    assert judge(freed, seen, after(hours=1, minutes=1)) == HealthDecision(after=9 * 60)
+    assert judge(freed, seen, after(hours=1, minutes=10)).phase is FAILED
+
+
+def test_the_end_of_a_hold_counts_for_those_that_it_never_reached() -> None:
+    seen, verdict = node(conditions=(NOT_READY,)), Verdict(clocks_from=after(minutes=9))
+    decision = judge(unknown_too_long(), seen, after(minutes=10), verdict=verdict)
+    assert decision == HealthDecision(after=9 * 60)
+
+
+def test_while_only_the_target_is_out_of_reach_the_machine_can_say_so() -> None:
+    seen = node(conditions=(NOT_READY,))
+    decision = judge(unknown_too_long(), seen, after(hours=1), servers=ONLY_TARGET_LOST)
+    assert decision.phase is None
+    assert decision.replaceable is not None
+    assert decision.replaceable.reason == "TargetClusterUnreachable"
+    held = shows(unknown_too_long(), "False", "TargetClusterUnreachable")
+    assert judge(held, seen, after(hours=1), servers=ONLY_TARGET_LOST) == HealthDecision()
+    lost = Reachability(reachable=False)
+    assert judge(held, seen, after(hours=1), servers=lost) == HealthDecision()
+
+
 statuses = st.sampled_from(["True", "False", "Unknown"])
 condition_lists = st.lists(
     st.builds(condition, st.sampled_from(["Ready", "KernelDeadlock", "MemoryPressure"]), statuses),
@@ -242,6 +304,7 @@ condition_lists = st.lists(
     minutes=st.integers(0, 60),
     may_fail=st.booleans(),
     reachable=st.booleans(),
+    verdict=st.sampled_from([ALLOWED, HELD]),
 )
 def test_decisions_settle_and_never_fail_without_leave(
     phase: MachinePhase,
@@ -251,13 +314,17 @@ def test_decisions_settle_and_never_fail_without_leave(
     *,
     may_fail: bool,
     reachable: bool,
+    verdict: Verdict,
 ) -> None:
     subject = machine(phase=phase, node="n", conditions=known, since=BORN)
     found = None if seen is None else node(conditions=seen)
     servers = Reachability(reachable=reachable)
-    decision = judge(subject, found, after(minutes=minutes), may_fail=may_fail, servers=servers)
+    decision = judge(
+        subject, found, after(minutes=minutes), may_fail=may_fail, servers=servers, verdict=verdict
+    )
     if decision.phase is FAILED:
         assert reachable
+        assert not verdict.held
         assert may_fail or phase is PENDING
     assert decision.phase is not phase
     if decision.changes_something:

@@ -28,6 +28,7 @@ def no_wakes() -> FailurePermits:
         (machine(phase="CrashLoopBackOff"), True),
         (machine(phase="Terminating"), True),
         (machine(phase="InPlaceUpdating"), True),
+        (machine(phase="InPlaceUpdateFailed"), False),
         (machine(phase="Failed", preserved=after(hours=1)), False),
         (machine(phase="Terminating", preserved=after(hours=1)), True),
         (machine(phase="Running", deleted=BORN), True),
@@ -42,13 +43,13 @@ def test_one_may_fail_while_the_rest_is_at_rest() -> None:
 
 
 def test_none_may_fail_while_another_moves() -> None:
-    moving = [machine("b", phase="Pending", group="d")]
+    moving = ["uid-b"]
     assert not no_wakes().may_fail(machine("a", phase=UNKNOWN, group="d"), moving)
 
 
 def test_a_machine_does_not_stand_in_its_own_way() -> None:
     itself = machine("a", phase="InPlaceUpdateFailed", group="d")
-    assert no_wakes().may_fail(itself, [itself])
+    assert no_wakes().may_fail(itself, ["uid-a"])
 
 
 def test_a_machine_of_no_deployment_may_always_fail() -> None:
@@ -56,7 +57,7 @@ def test_a_machine_of_no_deployment_may_always_fail() -> None:
     assert group_of(alone) == ""
     permits = no_wakes()
     with permits.writing(machine("b", phase=UNKNOWN)):
-        assert permits.may_fail(alone, [machine("c", phase="Pending")])
+        assert permits.may_fail(alone, ["uid-c"])
 
 
 def test_while_one_is_being_written_no_other_of_its_group_may_fail() -> None:
@@ -110,8 +111,51 @@ def test_deciding_one_after_the_other_never_fails_two_at_a_time(
         subject = fleet[name]
         if subject.phase != UNKNOWN:
             continue
-        if permits.may_fail(subject, [m for m in fleet.values() if is_moving(m)]):
+        if permits.may_fail(subject, [m.metadata.uid for m in fleet.values() if is_moving(m)]):
             fleet[name] = machine(name, phase="Failed", group="d")
             failed += 1
     moving_before = sum(is_moving(machine(phase=phase)) for phase in phases)
     assert failed <= (0 if moving_before else 1)
+
+
+@given(
+    limit=st.integers(0, 4),
+    moving=st.sets(st.sampled_from("abcdefgh"), max_size=6),
+    order=st.permutations("abcdefgh"),
+    data=st.data(),
+)
+def test_however_writes_overlap_no_more_move_than_the_limit_unless_they_did_before(
+    limit: int, moving: set[str], order: list[str], data: st.DataObject
+) -> None:
+    """Writes begin, end and become visible in any order."""
+    permits = FailurePermits(wake=lambda _: None, limit=limit)
+    most = max(limit, len(moving))
+    under_way: dict[str, contextlib.ExitStack] = {}
+    visible, failed = set(moving), set(moving)
+    for uid in order:
+        subject = machine(uid, phase=UNKNOWN, group="d")
+        if uid not in failed and permits.may_fail(subject, {f"uid-{u}" for u in visible}):
+            stack = under_way[uid] = contextlib.ExitStack()
+            stack.enter_context(permits.writing(subject))
+            failed.add(uid)
+        assert len(failed) <= most
+        for ending in sorted(under_way):
+            match data.draw(st.sampled_from(["goes on", "becomes visible", "ends"])):
+                case "becomes visible":
+                    visible.add(ending)
+                case "ends":
+                    visible.add(ending)
+                    under_way.pop(ending).close()
+    for stack in under_way.values():
+        stack.close()
+
+
+def test_with_a_higher_limit_as_many_may_fail_and_the_next_may_not() -> None:
+    permits = FailurePermits(wake=lambda _: None, limit=2)
+    a, b, c = (machine(name, phase=UNKNOWN, group="d") for name in "abc")
+    with permits.writing(a):
+        assert permits.may_fail(b, ["uid-a"])
+        with permits.writing(b):
+            assert not permits.may_fail(c, ["uid-a"])
+        assert not permits.may_fail(c, ["uid-a", "uid-b"])
+    assert permits.may_fail(c, ["uid-b"])

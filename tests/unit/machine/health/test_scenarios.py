@@ -4,7 +4,7 @@ from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.simulation.faults import WatchEnd
-from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
+from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench, with_settings
 
 
 async def phases(b: Bench) -> list[str]:
@@ -40,7 +40,7 @@ async def test_an_unhealthy_machine_fails_exactly_when_its_time_is_over() -> Non
 
 @on_bench
 async def test_of_a_deployment_only_one_machine_at_a_time_is_given_up() -> None:
-    async with bench() as b:
+    async with bench(settings=with_settings(unhealthy_fleet_threshold=2.0)) as b:
         await b.make_class()
         names = [f"m{n}" for n in range(4)]
         for name in names:

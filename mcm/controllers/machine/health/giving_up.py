@@ -1,0 +1,45 @@
+"""Whether a machine may be given up: its deployment's limit and meltdown protection in one place.
+
+Neither is about machines that no set wants: nobody would replace them.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import final
+
+from mcm.api.machine import Machine, MachineSet
+from mcm.controllers.machine.health.failure_permit import FailurePermits
+from mcm.controllers.machine.health.meltdown.protection import (
+    ALLOWED,
+    MeltdownProtection,
+    Verdict,
+)
+from mcm.controllers.machine.health.moving_machines import MovingMachines, is_wanted
+from mcm.informers.store import Store
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivingUp:
+    """Asked when a machine's time is over; all of it in memory, whatever the size of the fleet."""
+
+    sets: Store[MachineSet]
+    moving: MovingMachines
+    permits: FailurePermits
+    protection: MeltdownProtection
+
+    def verdict(self, machine: Machine) -> Verdict:
+        """Tell what meltdown protection says of the machine."""
+        return self.protection.verdict(machine) if is_wanted(machine, self.sets) else ALLOWED
+
+    def may_fail(self, machine: Machine) -> bool:
+        """Tell whether so few of the machine's deployment move that it may be given up, too."""
+        if not is_wanted(machine, self.sets):
+            return True
+        return self.permits.may_fail(machine, self.moving.in_group_of(machine))
+
+    def writing(self, machine: Machine) -> AbstractContextManager[None]:
+        """Hold a permit of the deployment while the turn to Failed is written."""
+        return self.permits.writing(machine)
