@@ -11,6 +11,7 @@ from enum import StrEnum, auto
 from mcm.api.machine import Machine, MachinePhase, OperationType
 from mcm.api.names import ANNOTATION_PRESERVE, MACHINE_FINALIZER
 from mcm.controllers.machine.initialization import is_recorded_as_uninitialized
+from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 
 
 class Step(StrEnum):
@@ -118,8 +119,11 @@ def _is_updatable(machine: Machine) -> bool:
 
 
 def _is_to_be_kept(machine: Machine) -> bool:
-    """Tell whether the machine itself says so; its Node may say so as well."""
+    """Tell whether the machine itself says so, or what was said is complained of; its Node may say
+    so as well."""
     if machine.status.current_status.preserve_expiry_time is not None:
+        return True
+    if find_own(machine.status, OwnCondition.PRESERVATION_APPLIED) is not None:
         return True
     return ANNOTATION_PRESERVE in machine.metadata.annotations
 

@@ -142,7 +142,7 @@ async def test_a_node_that_two_machines_name_is_neither_heard_nor_marked() -> No
 
 @on_bench
 async def test_a_clock_set_forward_is_noticed_within_ten_minutes() -> None:
-    async with bench() as b:
+    async with bench(settings=with_settings(preserve_timeout=timedelta(hours=2))) as b:
         await b.make_class()
         await b.running()
         await annotate_machine(b, "now")
@@ -154,7 +154,7 @@ async def test_a_clock_set_forward_is_noticed_within_ten_minutes() -> None:
 
 @on_bench
 async def test_a_clock_set_back_ends_nothing_early() -> None:
-    async with bench() as b:
+    async with bench(settings=with_settings(preserve_timeout=timedelta(hours=2))) as b:
         await b.make_class()
         await b.running()
         await annotate_machine(b, "now")
@@ -230,6 +230,22 @@ async def test_a_machine_kept_before_it_exists_is_still_kept_when_it_runs() -> N
         await b.until_phase("Unknown")
         assert await expiry(b) == until
         assert b.driver.made == 1
+
+
+@on_bench
+async def test_a_complaint_goes_with_what_it_is_about_though_there_is_no_node() -> None:
+    async with bench(has_target=False) as b:
+        await b.make_class()
+        await b.make_machine()
+        await b.until_phase("Available")
+        await annotate_machine(b, "soon")
+        await b.settle()
+        wrong = await trouble(b)
+        assert wrong is not None
+        assert "'soon' on the machine" in wrong.message
+        await annotate_machine(b, None)
+        await b.settle()
+        assert await trouble(b) is None
 
 
 @on_bench
