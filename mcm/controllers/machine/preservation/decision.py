@@ -107,10 +107,9 @@ def annotations_to_write(
     before = dict(wanted)
     if decision.verdict is Verdict.END_AND_FORGET:
         wanted.clear()
-    elif node is not None and _is_readable(node):
-        on_node = node.metadata.annotations.get(ANNOTATION_PRESERVE, "")
-        if on_node or present.get(ANNOTATION_LAST_APPLIED_PRESERVE):
-            wanted = {ANNOTATION_LAST_APPLIED_PRESERVE: on_node} if on_node else {}
+    elif node is not None and _is_readable(node) and _counts(node, machine):
+        on_node = node.metadata.annotations.get(ANNOTATION_PRESERVE)
+        wanted = {ANNOTATION_LAST_APPLIED_PRESERVE: on_node} if on_node else {}
     return {
         name: wanted.get(name)
         for name in (*before, *wanted)
@@ -122,11 +121,19 @@ def _is_readable(node: Node) -> bool:
     return node.metadata.annotations.get(ANNOTATION_PRESERVE, PRESERVE_FALSE) in PRESERVE_VALUES
 
 
+def _counts(node: Node, machine: Machine) -> bool:
+    """Tell whether the Node's word, or its being taken back, makes the machine's own void."""
+    followed = machine.metadata.annotations.get(ANNOTATION_LAST_APPLIED_PRESERVE)
+    return bool(node.metadata.annotations.get(ANNOTATION_PRESERVE) or followed)
+
+
 def _complaint(machine: Machine, node: Node | None) -> str:
     on_machine = machine.metadata.annotations.get(ANNOTATION_PRESERVE, "")
     if node is not None and not _is_readable(node):
         value = node.metadata.annotations[ANNOTATION_PRESERVE]
         return _not_a_value(value, f"node {node.metadata.name}", "nothing changes until it is")
+    if node is not None and _counts(node, machine):
+        return ""
     if on_machine and on_machine not in PRESERVE_VALUES:
         return _not_a_value(on_machine, "the machine", "it counts as absent until it is")
     return ""

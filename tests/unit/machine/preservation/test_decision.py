@@ -144,9 +144,12 @@ def test_what_cannot_be_read_on_a_node_changes_nothing_but_does_not_keep_for_eve
 
 
 def test_what_cannot_be_read_on_a_machine_is_complained_of() -> None:
-    complaint = decide(subject("tomorrow"), saying("now"), NOW).complaint
+    complaint = decide(subject("tomorrow"), saying(), NOW).complaint
     assert "'tomorrow' on the machine is none of auto-preserved, false, now" in complaint
     assert not decide(subject(""), saying(), NOW).complaint
+    # Where the Node's word counts, the machine's is about to be taken off, whatever it is.
+    assert not decide(subject("tomorrow"), saying("now"), NOW).complaint
+    assert not decide(subject("tomorrow", last="now"), saying(), NOW).complaint
 
 
 def test_a_node_that_still_says_preserved_is_cleaned_up_though_the_machine_forgot() -> None:
