@@ -177,7 +177,8 @@ class Driver(Protocol):
         class's changes reach new machines only.
 
         Called when the ``provider_spec`` of a machine's class changed under the same name, again
-        after each failure, and once for a VM of which nobody knows what was applied. Any error
+        after each failure, and once for a VM of which nobody knows what was applied; cancelled
+        after 2 minutes, since as long as it takes nobody looks at the machine's health. Any error
         means that the update may have been applied in part. A change that needs a new VM is an
         ``INVALID_ARGUMENT``, told before anything is touched.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast, final
 
 from mcm.api.machine import Machine, MachineClass
@@ -39,6 +39,9 @@ from mcm.fence import Fence
 CALL_LIMIT = 900.0
 """Seconds after which a call is given up: longer than any cloud takes, shorter than for ever."""
 
+UPDATE_LIMIT = 120.0
+"""The same for an update of a VM that runs: as long as it takes, nobody looks at its health."""
+
 R = TypeVar(
     "R",
     CreateMachineResponse,
@@ -62,6 +65,7 @@ class _Call(Generic[R]):
     secret: Mapping[str, bytes]
     promised: type[R]
     start: Callable[[], object]
+    limit: float = CALL_LIMIT
 
 
 @final
@@ -112,8 +116,8 @@ class Provider:
     def can_update(self) -> bool:
         """Whether the driver has a verb of its own to update VMs; one made before there was such a
         verb has none at all."""
-        verb = getattr(type(self._driver), "update_machine", None)
-        return verb is not None and verb is not UnsupportedDriver.update_machine
+        verb = getattr(self._driver, "update_machine", None)
+        return getattr(verb, "__func__", verb) not in (None, UnsupportedDriver.update_machine)
 
     async def update(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
         call = _of_machine(
@@ -122,7 +126,7 @@ class Provider:
             UpdateMachineResponse,
             lambda: self._driver.update_machine(request),
         )
-        return await self._through(call)
+        return await self._through(replace(call, limit=UPDATE_LIMIT))
 
     async def delete(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
         call = _of_machine(
@@ -197,12 +201,13 @@ class Provider:
     async def _answer(self, call: _Call[R]) -> R | ProviderFailed:
         if runaway := self._calls.runaway(call.subject):
             return failed(Code.INTERNAL, _still_runs(runaway, call.subject))
+        limit = min(self._limit, call.limit)
         try:
             task = await self._calls.run(
-                call.start, verb=call.verb, subject=call.subject, limit=self._limit
+                call.start, verb=call.verb, subject=call.subject, limit=limit
             )
         except Overdue as overdue:
-            return failed(Code.DEADLINE_EXCEEDED, _no_answer(call, self._limit, overdue))
+            return failed(Code.DEADLINE_EXCEEDED, _no_answer(call, limit, overdue))
         return self._answer_of(task, call)
 
     def _answer_of(self, task: asyncio.Task[object], call: _Call[R]) -> R | ProviderFailed:

@@ -7,6 +7,7 @@ something else comes of it. A failure changes nothing but what the machine says:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -36,6 +37,8 @@ from mcm.controllers.runtime import DONE, Outcome
 from mcm.driver.codes import Code
 from mcm.driver.contract import UpdateMachineRequest
 from mcm.events import EventType
+
+logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN: Final = 300.0
 """Seconds after which a machine in line looks by itself; whoever is before it normally wakes it."""
@@ -97,12 +100,14 @@ class HotUpdate:
             return DONE
         inputs = _Inputs(class_, wanted, self._control.credentials(class_))
         class_key = inputs.class_key
-        news = self._pace.regard(class_key, inputs.circumstances)
-        if not self._provider.can_update:
-            if news and record.last_applied(machine) is not None:
-                self._tell_that_it_cannot(class_)
-            return DONE
+        self._pace.regard(class_key, inputs.circumstances)
         if self._pace.is_unsupported(class_key):
+            return DONE
+        if not self._provider.can_update:
+            # A machine of which nothing is recorded is no sign that the class was changed.
+            if record.last_applied(machine) is not None:
+                self._pace.unsupported(uid, class_key)
+                self._tell_that_it_cannot(class_)
             return DONE
         # The time for which nobody of the class was tried may be over.
         self._places.reconsider(Purpose.UPDATE)
@@ -204,6 +209,9 @@ class HotUpdate:
         note = (
             "The provider does not update VMs: a changed providerSpec reaches new machines only. "
             "To reach all, roll them over to a class of another name"
+        )
+        logger.warning(
+            "the provider does not update VMs", extra={"machine_class": class_.metadata.key}
         )
         self._tell_class(class_, EventType.WARNING, "VMUpdateUnsupported", note)
 

@@ -46,17 +46,12 @@ class HotUpdatePace:
         self._slots: dict[str, float] = {}
         """When a machine's turn comes, monotonic."""
 
-    def regard(self, class_key: str, circumstances: Hashable) -> bool:
-        """Say what an update of the class depends on now; tell whether that is news. If it is, all
-        that is known of earlier attempts counts no more."""
-        known = self._classes.get(class_key)
-        if known is None:
-            self._classes[class_key] = _Class(circumstances)
-            return True
-        if known.circumstances == circumstances:
-            return False
-        known.circumstances, known.proven, known.unsupported = circumstances, False, False
-        return True
+    def regard(self, class_key: str, circumstances: Hashable) -> None:
+        """Say what an update of the class depends on now. Where that has changed, all that is known
+        of earlier attempts counts no more."""
+        known = self._classes.setdefault(class_key, _Class(circumstances))
+        if known.circumstances != circumstances:
+            known.circumstances, known.proven, known.unsupported = circumstances, False, False
 
     def at_once(self, class_key: str) -> float:
         """Return how many VMs of the class may be updated together now; none after a failure."""

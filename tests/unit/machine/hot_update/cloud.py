@@ -9,7 +9,6 @@ from typing import Final
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.clock import LoopClock
-from mcm.controllers.settings import ControllerSettings
 from mcm.driver import (
     Code,
     CreateMachineRequest,
@@ -84,7 +83,7 @@ class TaggingDriver(ScriptedDriver):
     def is_at(self, name: str, spec: JSONObject) -> bool:
         """Whether the VM has just the tags of ``spec``, and those of others."""
         wanted = _tags(spec)
-        return self.tags[name] == {r: {**wanted.get(r, {}), FOREIGN: "1"} for r in RESOURCES}
+        return self.tags.get(name) == {r: {**wanted.get(r, {}), FOREIGN: "1"} for r in RESOURCES}
 
 
 def _tags(spec: JSONObject) -> Tags:
@@ -138,11 +137,9 @@ class TagBench:
 
 
 @asynccontextmanager
-async def tag_bench(
-    spec: JSONObject, *, settings: ControllerSettings | None = None
-) -> AsyncIterator[TagBench]:
+async def tag_bench(spec: JSONObject, *, has_target: bool = True) -> AsyncIterator[TagBench]:
     """A bench with a class that says ``spec``, and running controllers."""
-    async with bench(settings=settings, started=False) as b:
+    async with bench(has_target=has_target, started=False) as b:
         t = TagBench(b)
         await b.make_class()
         await t.change(spec)

@@ -32,8 +32,7 @@ async def test_turns_are_given_in_the_order_of_asking_so_many_a_second() -> None
 async def test_one_is_tried_until_one_has_succeeded_and_none_soon_after_a_failure() -> None:
     pace, clock = new_pace()
     assert pace.at_once("c") == 1
-    assert pace.regard("c", "now")
-    assert not pace.regard("c", "now")
+    pace.regard("c", "now")
     wait = pace.failed("a", "c", Pace.TRANSIENT)
     assert pace.at_once("c") == 0
     await clock.sleep(wait)
@@ -57,8 +56,8 @@ async def test_what_is_new_is_tried_at_once_and_on_one() -> None:
     assert pace.wait("a", "c") == 0
     pace.unsupported("a", "c")
     assert pace.is_unsupported("c")
-    assert pace.regard("c", "changed")
+    pace.regard("c", "mended")
+    assert pace.is_unsupported("c"), "nothing is new"
+    pace.regard("c", "changed")
     assert not pace.is_unsupported("c")
     assert pace.at_once("c") == 1
-    pace.forget_class("c")
-    assert pace.regard("c", "changed")

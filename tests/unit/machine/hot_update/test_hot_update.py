@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.api.machine import MACHINES
+from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.driver import Code
-from tests.unit.machine.bench import NAMESPACE, on_bench
+from tests.unit.machine.bench import NAMESPACE, bench, on_bench
 from tests.unit.machine.hot_update.cloud import TagBench, tag_bench, tagged
 
 S1, S2, S3 = tagged(a="1"), tagged(a="1", b="2"), tagged(a="3", c="3")
@@ -268,3 +268,92 @@ async def test_one_vm_that_cannot_be_updated_holds_nobody_else_up() -> None:
         await t.until_at(S2, *names, within=700)
         await t.b.settle()
         assert t.b.registry.get_sample_value(gauge, labels) == 0
+
+
+@pytest.mark.parametrize("code", [c for c in Code if c is not Code.OK], ids=lambda c: c.text)
+def test_whatever_code_an_update_fails_with_the_machine_goes_on_running(code: Code) -> None:
+    """Soon is after 5 s, slowly after 30 s, up to a quarter sooner; after Unimplemented never."""
+
+    @on_bench
+    async def main() -> None:
+        async with tag_bench(S1) as t:
+            await t.b.running()
+            t.cloud.code, t.cloud.fails_at = code, lambda _: "vm"
+            await t.change(S2)
+            await t.b.settle()
+            m = await t.b.machine()
+            last = m.status.last_operation
+            assert m.phase == "Running"
+            assert (last.type, last.state, last.error_code) == ("Update", "Failed", code.text)
+            t.cloud.fails_at = lambda _: ""
+            await t.b.settle(40.0)
+            if code is Code.UNIMPLEMENTED:
+                assert len(t.cloud.began) == 1
+                return
+            again = t.cloud.began[1] - t.cloud.began[0]
+            assert 3.7 <= again <= 5.1 if code.transient else 22.0 <= again <= 30.1
+            assert t.cloud.is_at("m", S2)
+
+    main()
+
+
+@on_bench
+async def test_a_class_that_changes_while_its_vm_is_made_reaches_it_once_it_is() -> None:
+    async with tag_bench(S1) as t:
+        t.cloud.latency = 10.0
+        await t.b.make_machine()
+        await t.b.settle(15.0)
+        assert t.cloud.count("create") == 1
+        await t.change(S3)
+        await t.until_at(S3)
+        (request,) = t.cloud.requests
+        assert request.last_applied_provider_spec == S1
+
+
+@on_bench
+async def test_machines_that_join_no_cluster_are_updated_too() -> None:
+    async with tag_bench(S1, has_target=False) as t:
+        await t.b.make_machine()
+        await t.b.until_phase("Available")
+        await t.change(S3)
+        await t.until_at(S3)
+        assert (await t.b.machine()).phase == "Available"
+
+
+@on_bench
+async def test_a_secret_that_is_missing_is_said_and_its_return_is_enough() -> None:
+    async with tag_bench(S1) as t:
+        await t.b.running()
+        patch: JSONObject = {"secretRef": {"name": "other", "namespace": NAMESPACE}}
+        await t.b.client.patch(MACHINE_CLASSES, "c", patch, namespace=NAMESPACE)
+        await t.change(S2)
+        await t.b.settle()
+        text = (await t.b.machine()).status.last_operation.description
+        assert "secret default/other not found: create it" in text
+        assert t.cloud.requests == []
+        await t.b.make_secret("other")
+        assert await t.until_at(S2) < 1.0
+
+
+@on_bench
+async def test_a_provider_without_the_verb_is_said_to_have_none_and_costs_nothing() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        patch: JSONObject = {"providerSpec": {"size": "l"}}
+        await b.client.patch(MACHINE_CLASSES, "c", patch, namespace=NAMESPACE)
+        await b.settle(600.0)
+        assert "VMUpdateUnsupported" in b.events()
+        assert b.writes == []
+
+
+@on_bench
+async def test_a_call_that_does_not_end_is_given_up_after_two_minutes() -> None:
+    async with tag_bench(S1) as t:
+        await t.b.running()
+        t.cloud.latency = 3600.0
+        await t.change(S2)
+        await t.b.settle(121.0)
+        assert (await t.b.machine()).status.last_operation.error_code == "DeadlineExceeded"
+        t.cloud.latency = 0.0
+        await t.until_at(S2, within=150.0)
