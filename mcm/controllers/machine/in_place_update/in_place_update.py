@@ -11,7 +11,7 @@ from typing import final
 
 from mcm.api.core import NODES, Node
 from mcm.api.machine import Machine, MachinePhase
-from mcm.client.errors import NotFound
+from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.requests import PatchType
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.draining.mark import Mark, unmark_patch
@@ -135,6 +135,19 @@ class InPlaceUpdate:
     # ---- the Node ------------------------------------------------------------------------------
 
     async def _write_node(
+        self, machine: Machine, node: Node, move: Turn | DropResult | Uncordon
+    ) -> None:
+        """Write what the move says. What keeps the Node from being written is told."""
+        try:
+            await self._patch_node(machine, node, move)
+        except (Conflict, NotFound):
+            raise
+        except KubeError as error:
+            note = f"Node {node.metadata.name} cannot be written: {error}"
+            self._control.tell(machine, EventType.WARNING, "InPlaceUpdateBlocked", note)
+            raise
+
+    async def _patch_node(
         self, machine: Machine, node: Node, move: Turn | DropResult | Uncordon
     ) -> None:
         writer, name = self._target.writer, node.metadata.name

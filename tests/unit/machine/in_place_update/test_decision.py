@@ -204,6 +204,15 @@ def test_a_machine_goes_back_to_unknown_if_its_node_is_not_healthy() -> None:
         )
 
 
+def test_a_phase_from_an_earlier_attempt_is_entered_anew_so_that_its_time_begins_anew() -> None:
+    selected = InPlaceMarks(
+        stage=Stage.SELECTED, since=after(hours=1), candidate=True, selected=True
+    )
+    for entered, expected in ((after(minutes=59), Enter), (after(hours=1), Turn)):
+        updating = machine(phase="InPlaceUpdating", node="n", since=entered)
+        assert isinstance(World(updating, selected, drained=True).next(), expected)
+
+
 # ---- the clock ---------------------------------------------------------------------------------
 
 READY = InPlaceMarks(stage=Stage.READY, since=BORN, candidate=True, selected=True)

@@ -212,7 +212,7 @@ async def test_labels_that_go_just_before_a_write_are_not_overtaken_by_it() -> N
         await b.until_phase("Running")
         await b.settle()
         assert stage_of(await b.node()) is None
-        assert "ReadyForUpdate" not in stages_written(b)
+        assert stages_written(b) == ["CandidateForUpdate", "SelectedForUpdate", None]
         assert not (await b.node()).spec.unschedulable
 
 
@@ -323,6 +323,22 @@ async def test_nothing_is_written_on_the_node_before_the_machine_shows_it() -> N
         fault.lift()
         await until_stage(b, Stage.READY, within=120)
         assert (await b.machine()).phase == "InPlaceUpdating"
+
+
+@on_bench
+async def test_a_node_that_cannot_be_written_is_told_of_on_the_machine() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        fault = b.faults.answer(403, method="PATCH", path=r"/nodes/node-m/status$")
+        await select(b)
+        await b.settle(30)
+        assert "InPlaceUpdateBlocked" in b.events()
+        await b.set_ready("m", "False")
+        await b.until_phase("Unknown")  # health is judged all the same
+        await b.set_ready("m", "True")
+        fault.lift()
+        await until_stage(b, Stage.READY, within=120)
 
 
 @on_bench
