@@ -111,6 +111,11 @@ ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM: Final = (
 """Beside the former: it was we who set it, so we may take it away."""
 SCALE_DOWN_DISABLED_VALUE: Final = "true"
 
+ANNOTATION_MIGRATED: Final = "machine.sapcloud.io/migrated"
+"""On a provider-specific class: a MachineClass has taken its place."""
+MIGRATED_VALUE_PREFIX: Final = "machine-controller-"
+"""The value of the former; the kind follows."""
+
 ANNOTATION_KUBECTL_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 ANNOTATION_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
@@ -184,7 +189,7 @@ REASON_RESUMED: Final = "DeploymentResumed"
 # Kinds and strategies -----------------------------------------------------------------------------
 
 KIND_MACHINE_CLASS: Final = "MachineClass"
-"""The only class kind there is; ``spec.class.kind`` must be it."""
+"""The only class kind there is now; a class of another is to be migrated."""
 
 STRATEGY_RECREATE: Final = "Recreate"
 STRATEGY_ROLLING_UPDATE: Final = "RollingUpdate"

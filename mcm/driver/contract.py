@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mcm.api.core import NodeAddress
-from mcm.api.machine import Machine, MachineClass
+from mcm.api.machine import ClassSpec, Machine, MachineClass
 from mcm.api.meta import JSONObject
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
@@ -150,6 +150,24 @@ class GetVolumeIDsResponse:
     volume_ids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GenerateMachineClassForMigrationRequest:
+    """``provider_specific_machine_class`` is the old class as the API server sent it, of the kind
+    that ``class_spec`` names. ``machine_class`` has name, namespace, labels and annotations of the
+    new one, and nothing else yet."""
+
+    provider_specific_machine_class: JSONObject = field(repr=False)
+    machine_class: MachineClass
+    class_spec: ClassSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateMachineClassForMigrationResponse:
+    """The request's ``machine_class``, filled in; its metadata stays as it was given."""
+
+    machine_class: MachineClass
+
+
 class Driver(Protocol):
     """A cloud, as the controllers see it. Derive from :class:`UnsupportedDriver` to be spared the
     optional verbs."""
@@ -216,6 +234,16 @@ class Driver(Protocol):
         """
         ...
 
+    async def generate_machine_class_for_migration(
+        self, request: GenerateMachineClassForMigrationRequest
+    ) -> GenerateMachineClassForMigrationResponse:
+        """Make a MachineClass of a class of the kind this provider had before. Optional; needs no
+        cloud call.
+
+        The new class is stored, the old one marked and whoever refers to it led over by the caller.
+        """
+        ...
+
 
 class UnsupportedDriver:
     """Answers every optional verb with ``UNIMPLEMENTED``: a base to build a driver on."""
@@ -238,6 +266,11 @@ class UnsupportedDriver:
 
     async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
         raise _unimplemented("GetVolumeIDs")
+
+    async def generate_machine_class_for_migration(
+        self, request: GenerateMachineClassForMigrationRequest
+    ) -> GenerateMachineClassForMigrationResponse:
+        raise _unimplemented("GenerateMachineClassForMigration")
 
 
 def _unimplemented(verb: str) -> DriverError:

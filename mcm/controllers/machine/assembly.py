@@ -8,6 +8,8 @@ from functools import partial
 from random import Random
 from typing import final
 
+from mcm.controllers.machine.class_migration.migration import ClassMigration
+from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.claim import claim
 from mcm.controllers.machine.creation.flow import Creation
@@ -48,6 +50,7 @@ class Assembly:
 
     control: ControlCluster
     target: TargetCluster | None
+    references: References
     provider: Provider
     memory: Memory
     giving_up: GivingUp
@@ -66,6 +69,9 @@ class Assembly:
     def _acts_of_the_vm(self, tokens: BootstrapTokens | None) -> Mapping[Step, StepAct]:
         return {
             Step.CLAIM: partial(claim, self.control),
+            Step.MIGRATE_CLASS: ClassMigration(
+                self.control, self.references, provider=self.provider, random=self.random
+            ).migrate,
             Step.VALIDATE: partial(complain_if_invalid, self.control),
             Step.PRESERVE: Preservation(self.control, self.target, self._drain()).follow,
             Step.UPDATE_VM: self._hot_update().update,

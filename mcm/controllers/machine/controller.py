@@ -18,6 +18,7 @@ from mcm.api.core import (
 )
 from mcm.api.machine import (
     MACHINE_CLASSES,
+    MACHINE_DEPLOYMENTS,
     MACHINE_SETS,
     MACHINES,
     Machine,
@@ -30,6 +31,7 @@ from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
+from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
 from mcm.controllers.machine.health.giving_up import GivingUp
@@ -74,6 +76,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     assembly = Assembly(
         control=control,
         target=target,
+        references=_references(ctx, control),
         provider=ctx.provider,
         memory=memory,
         giving_up=giving_up,
@@ -113,6 +116,16 @@ def _control(ctx: ControllerContext) -> ControlCluster:
     index_waiting(control.machines)
     indexes.index_classes(control.classes)
     return control
+
+
+def _references(ctx: ControllerContext, control: ControlCluster) -> References:
+    informers = ctx.control_informers
+    return References(
+        machines=control.machines,
+        sets=informers.store(MACHINE_SETS),
+        deployments=informers.store(MACHINE_DEPLOYMENTS),
+        writer=informers.writer,
+    )
 
 
 def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster | None:

@@ -10,6 +10,7 @@ from enum import StrEnum, auto
 
 from mcm.api.machine import Machine, MachinePhase, OperationType
 from mcm.api.names import ANNOTATION_PRESERVE, MACHINE_FINALIZER
+from mcm.controllers.machine.class_migration.older_class import older_class_of
 from mcm.controllers.machine.initialization import is_recorded_as_uninitialized
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 
@@ -20,6 +21,8 @@ class Step(StrEnum):
     CLAIM = auto()
     """Put our finalizer on it if it may have a VM; one without is claimed by its creation, once the
     provider has answered for it: a class at fault then keeps nothing from going."""
+    MIGRATE_CLASS = auto()
+    """Have a MachineClass made of the class of an older kind that it names."""
     VALIDATE = auto()
     """Say what is wrong with a machine that exists already."""
     SETTLE_NODE = auto()
@@ -95,8 +98,10 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
     """
     claimed = MACHINE_FINALIZER in machine.metadata.finalizers
     if machine.metadata.deletion_timestamp is not None:
-        return (Step.DELETE,) if claimed else ()
+        return _of_its_end(machine) if claimed else ()
     steps = [Step.CLAIM] if not claimed and may_have_vm(machine) else []
+    if _class_is_to_be_migrated(machine):
+        steps.append(Step.MIGRATE_CLASS)
     if has_target and machine.phase:
         steps.extend(_of_its_node(machine))
     if machine.phase != MachinePhase.TERMINATING and (
@@ -110,6 +115,18 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
     if machine.metadata.faults:
         return _of_one_read_in_part(machine, steps)
     return tuple(steps)
+
+
+def _of_its_end(machine: Machine) -> tuple[Step, ...]:
+    """Its VM is deleted by what its class says, so it must have one; nothing waits for that."""
+    migrates = older_class_of(machine) is not None and may_have_vm(machine)
+    return (Step.MIGRATE_CLASS, Step.DELETE) if migrates else (Step.DELETE,)
+
+
+def _class_is_to_be_migrated(machine: Machine) -> bool:
+    """Tell whether it is, or has been and the machine says otherwise still."""
+    told = find_own(machine.status, OwnCondition.CLASS_MIGRATED) is not None
+    return told or older_class_of(machine) is not None
 
 
 def _is_updatable(machine: Machine) -> bool:

@@ -27,6 +27,8 @@ class OwnCondition(StrEnum):
     """False: its class was changed, and its VM could not be brought to that yet."""
     NODE_UNAMBIGUOUS = "NodeUnambiguous"
     """False: other machines name the same Node, and nothing tells whose it is."""
+    CLASS_MIGRATED = "MachineClassMigrated"
+    """False: it names a class of a kind there was before MachineClass, which must be replaced."""
     INITIALIZED = "Initialized"
     """False: InitializeMachine is still to be called for its VM."""
     PRESERVATION_APPLIED = "PreservationApplied"

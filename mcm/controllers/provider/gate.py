@@ -22,6 +22,8 @@ from mcm.driver.contract import (
     DeleteMachineRequest,
     DeleteMachineResponse,
     Driver,
+    GenerateMachineClassForMigrationRequest,
+    GenerateMachineClassForMigrationResponse,
     GetMachineStatusRequest,
     GetMachineStatusResponse,
     GetVolumeIDsRequest,
@@ -51,6 +53,7 @@ R = TypeVar(
     GetMachineStatusResponse,
     ListMachinesResponse,
     GetVolumeIDsResponse,
+    GenerateMachineClassForMigrationResponse,
 )
 
 
@@ -175,6 +178,24 @@ class Provider:
             secret,
             GetVolumeIDsResponse,
             lambda: self._driver.get_volume_ids(request),
+        )
+        return await self._through(call)
+
+    async def generate_class(
+        self, request: GenerateMachineClassForMigrationRequest
+    ) -> GenerateMachineClassForMigrationResponse:
+        """Have a MachineClass made of an older one. A driver made before there was such a verb does
+        not implement it."""
+        name = "generate_machine_class_for_migration"
+        verb = getattr(self._driver, name, UnsupportedDriver().generate_machine_class_for_migration)
+        older = request.class_spec
+        call = _Call(
+            name,
+            f"{older.kind} {request.machine_class.metadata.namespace}/{older.name}",
+            request.machine_class,
+            {},
+            GenerateMachineClassForMigrationResponse,
+            lambda: verb(request),
         )
         return await self._through(call)
 

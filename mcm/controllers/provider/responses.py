@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from mcm.api.core import NodeAddress
+from mcm.api.machine import MachineClass
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -29,6 +30,8 @@ def _fits(name: str, value: object) -> bool:
             return isinstance(value, tuple) and all(isinstance(a, NodeAddress) for a in value)
         case "volume_ids":
             return isinstance(value, tuple) and all(isinstance(id_, str) for id_ in value)
+        case "machine_class":
+            return isinstance(value, MachineClass)
         case "machines":
             return isinstance(value, Mapping) and all(
                 isinstance(text, str) for pair in value.items() for text in pair

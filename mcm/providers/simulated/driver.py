@@ -36,6 +36,7 @@ from mcm.driver.contract import (
     InitializeMachineResponse,
     ListMachinesRequest,
     ListMachinesResponse,
+    UnsupportedDriver,
     UpdateMachineRequest,
     UpdateMachineResponse,
 )
@@ -81,7 +82,7 @@ def _cloud(context: ProviderContext) -> SimulatedCloud:
 
 
 @final
-class SimulatedDriver:
+class SimulatedDriver(UnsupportedDriver):
     """A VM carries its machine's name, and its Node will too.
 
     Failures are drawn before anything is done, so a failed call never leaves a VM behind.

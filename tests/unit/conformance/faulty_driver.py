@@ -26,6 +26,7 @@ from mcm.driver import (
     InitializeMachineResponse,
     ListMachinesRequest,
     ListMachinesResponse,
+    UnsupportedDriver,
     UpdateMachineRequest,
     UpdateMachineResponse,
 )
@@ -53,7 +54,7 @@ class Cloud:
 
 
 @final
-class FaultyDriver:
+class FaultyDriver(UnsupportedDriver):
     """``faults`` are names of things done wrong; without them the contract is kept."""
 
     def __init__(self, cloud: Cloud, faults: frozenset[str] = frozenset()) -> None:

@@ -9,6 +9,7 @@ from typing import final
 from mcm.api.machine import Machine, MachineClass
 from mcm.api.names import KIND_MACHINE_CLASS, MACHINE_FINALIZER
 from mcm.api.validation import describe, validate_machine, validate_machine_class
+from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.controllers.machine.ports import ControlCluster, class_key
 from mcm.controllers.provider import Credentials
 
@@ -38,7 +39,9 @@ def inputs_for(control: ControlCluster, machine: Machine) -> CreationInputs | st
         return f"the machine is invalid: {describe(errors)}"
     key = class_key(machine)
     if machine.spec.class_.kind != KIND_MACHINE_CLASS:
-        return f"the machine is invalid: spec.class.kind must be {KIND_MACHINE_CLASS}"
+        unmigrated = find_own(machine.status, OwnCondition.CLASS_MIGRATED)
+        why = f": {unmigrated.message}" if unmigrated is not None else ""
+        return f"the machine is invalid: spec.class.kind must be {KIND_MACHINE_CLASS}{why}"
     class_ = control.class_of(machine)
     if class_ is None:
         return f"machine class {key} not found: create it, or correct spec.class.name"

@@ -1,0 +1,1 @@
+"""From a provider-specific class (AWSMachineClass, ...) to the MachineClass that replaces it."""
