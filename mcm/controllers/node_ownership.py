@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 from mcm.api.core import Node
-from mcm.api.machine import Machine
+from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import LABEL_NODE_MACHINE_NAME
 from mcm.controllers.indexes import (
     index_machines,
@@ -23,6 +23,8 @@ from mcm.controllers.indexes import (
 )
 from mcm.informers.store import Store
 
+_JOINING = ("", MachinePhase.PENDING, MachinePhase.CRASH_LOOP_BACK_OFF)
+"""In these phases the Node that a machine names may be yet to come."""
 _NAMED = 3
 """How many rivals a text names before it only counts them."""
 
@@ -153,8 +155,11 @@ class NodeOwners:
         machines = {m.metadata.uid: m for m in self.claimants(node)}
         if asking is not None:
             machines[asking.metadata.uid] = asking
-        elsewhere = {uid for uid, m in machines.items() if self._is_proven_elsewhere(node, m)}
-        return whose(node, machines.values(), elsewhere=elsewhere)
+        found = self._from_claims(node, machines.values())
+        if found != Ownership():
+            return found
+        left = (m for m in machines.values() if self._lost(m, node))
+        return Ownership(next(left, None))
 
     def own_node(self, machine: Machine) -> Node | None:
         """Return the Node that ``machine`` names, if it is there and certainly its own."""
@@ -203,16 +208,35 @@ class NodeOwners:
             others = machines_on(self._machines, name) if node is None else self.claimants(node)
             yield from (m for m in others if m.metadata.uid != machine.metadata.uid)
 
+    def _from_claims(self, node: Node, machines: Collection[Machine]) -> Ownership:
+        elsewhere = {m.metadata.uid for m in machines if self._is_proven_elsewhere(node, m)}
+        return whose(node, machines, elsewhere=elsewhere)
+
+    def _lost(self, machine: Machine, node: Node) -> bool:
+        """Tell whether ``machine``, which had ``node``, names by mistake what is not its own."""
+        if machine.phase in _JOINING or _machine_named_on(node) != machine.metadata.name:
+            return False
+        if _is_older(node, machine) or self._is_proven_elsewhere(node, machine):
+            return False
+        named = self._nodes.get(machine.node_name)
+        if named is None:
+            return True
+        others = {m.metadata.uid: m for m in self.claimants(named)}
+        others[machine.metadata.uid] = machine
+        return not self._from_claims(named, others.values()).is_of(machine)
+
     def _saying_so(self, machine: Machine) -> Iterator[Node]:
         yield from nodes_of_provider_id(self._nodes, machine.spec.provider_id)
         yield from nodes_claiming(self._nodes, machine.metadata.name)
 
     def _found(self, machine: Machine) -> str:
-        """Return the one other Node that is the machine's: to correct a label takes proof."""
+        """Return the one other Node that is the machine's; only proof corrects a label that names a
+        Node which is there."""
+        unnamed = machine.node_name not in self._nodes
         fitting = {
             node.metadata.name
             for node in self._saying_so(machine)
-            if (not machine.node_name or is_proven(node, machine))
+            if (unnamed or is_proven(node, machine))
             and self.of(node, asking=machine).is_of(machine)
         }
         return fitting.pop() if len(fitting) == 1 else ""

@@ -91,6 +91,7 @@ class Assembly:
             control,
             target,
             nodes=nodes,
+            held_since=memory.held_since,
             giving_up=self.giving_up,
             reachability=self.reachability,
             tokens=tokens,

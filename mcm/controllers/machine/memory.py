@@ -37,6 +37,8 @@ class Memory:
     drains: dict[str, Drain] = field(default_factory=dict)
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     """What servers refused to write on a machine's Node."""
+    held_since: dict[str, float] = field(default_factory=dict)
+    """Since when (monotonic) a machine that could run waits for its Node to be written."""
     lost_node: set[str] = field(default_factory=set)
     """Machines whose Node object was deleted under them."""
 
@@ -47,4 +49,5 @@ class Memory:
         self.tokens.pop(uid, None)
         self.drains.pop(uid, None)
         self.refusals.pop(uid, None)
+        self.held_since.pop(uid, None)
         self.lost_node.discard(uid)

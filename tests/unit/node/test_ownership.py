@@ -251,7 +251,16 @@ def test_a_wrong_label_disturbs_nobody_whose_vm_has_another_node() -> None:
         pytest.param(machine("a"), [says("a")], "n", id="no label: its Node says so"),
         pytest.param(machine("a", provider_id="pa"), [A_OWN], "o", id="no label: its VM's Node"),
         pytest.param(machine("a", node="x", provider_id="pa"), [A_OWN], "o", id="another name"),
-        pytest.param(machine("a", node="x"), [says("a")], "", id="a label needs proof to be wrong"),
+        pytest.param(
+            machine("a", node="x", phase="Running"), [says("a")], "n", id="it names none that is"
+        ),
+        pytest.param(machine("a", node="x", phase="Pending"), [says("a")], "", id="yet to come"),
+        pytest.param(
+            machine("a", node="x", phase="Running"),
+            [says("a"), node("x")],
+            "",
+            id="a Node that is there takes proof to be the wrong one",
+        ),
         pytest.param(
             machine("a", provider_id="pa"), [A_OWN, node("q", provider_id="pa")], "", id="two"
         ),
@@ -263,6 +272,18 @@ def test_a_label_that_is_missing_or_wrong_is_known(
     subject: Machine, nodes: list[Node], found: str
 ) -> None:
     assert owners([subject], nodes).find(subject).found == found
+
+
+def test_the_node_of_a_machine_in_a_contest_over_another_is_not_nobodys() -> None:
+    mistaken = machine("b", node="n", phase="Running")
+    rightful = machine("a", node="n", phase="Running")
+    own = node("o", labels={NAME: "b"})
+    answers = owners([mistaken, rightful], [says("a"), own])
+    assert answers.find(mistaken).rivals == ("a",)
+    assert answers.find(rightful).rivals == ("b",)
+    assert answers.of(own).is_of(mistaken)
+    older = node("o", labels={NAME: "b"}, born=EARLIER)
+    assert answers.of(older) == Ownership()
 
 
 def test_the_machine_that_asks_counts_as_it_is_and_not_as_the_mirror_has_it() -> None:

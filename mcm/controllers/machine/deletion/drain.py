@@ -50,7 +50,11 @@ class DrainBeforeDeletion:
             return await self._record.proceed(machine, last_operation.no_target_cluster())
         if not machine.node_name:
             return await self._record.pass_on(machine, last_operation.drain_skipped())
-        if obstacle := self._target.owners.find(machine).obstacle:
+        found = self._target.owners.find(machine)
+        if found.found:
+            machine = await self._record.name_node(machine, found.found)
+            found = self._target.owners.find(machine)
+        if obstacle := found.obstacle:
             # To wait for others to settle it could take for ever, and the VM goes in any case.
             return await self._record.proceed(machine, last_operation.drain_left_out(obstacle))
         request = self._request(machine, self._control.now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from typing import Final, final
 
@@ -41,6 +41,7 @@ class HealthCheck:
         giving_up: GivingUp,
         reachability: Callable[[], Reachability],
         nodes: NodeTemplateSync,
+        held_since: MutableMapping[str, float],
         tokens: BootstrapTokens,
         metrics: MachineMetrics,
     ) -> None:
@@ -49,7 +50,7 @@ class HealthCheck:
         self._giving_up = giving_up
         self._reachability = reachability
         self._nodes = nodes
-        self._held_since: dict[str, float] = {}
+        self._held_since = held_since
         self._tokens = tokens
         self._metrics = metrics
 

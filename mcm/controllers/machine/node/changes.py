@@ -15,8 +15,10 @@ import msgspec
 import orjson
 
 from mcm.api.core import Node
+from mcm.api.labels import is_label_value
 from mcm.api.machine import Machine, MachineClass
 from mcm.api.meta import JSONObject
+from mcm.api.names import LABEL_NODE_MACHINE_NAME
 from mcm.client.requests import PatchType
 from mcm.controllers.machine.node.capacity import capacity_patch, faults_of_class
 from mcm.controllers.machine.node.template import node_patch, parts_of
@@ -101,7 +103,7 @@ class NodeChanges:
     def faults(self) -> tuple[str, ...]:
         """What is wrong with the template and the class, before a server is asked."""
         template = applicable(self._machine.spec.node_template)
-        return (*template.faults, *faults_of_class(self._class).values())
+        return (*self._too_long(), *template.faults, *faults_of_class(self._class).values())
 
     @property
     def objections(self) -> Mapping[str, str]:
@@ -130,6 +132,11 @@ class NodeChanges:
         yield NodeChange(_ALL, patch)
         for part, body in parts_of(patch).items():
             yield NodeChange(part, body)
+
+    def _too_long(self) -> tuple[str, ...]:
+        if is_label_value(self._machine.metadata.name):
+            return ()
+        return (f"label {LABEL_NODE_MACHINE_NAME}: the machine's name is over 63 characters long",)
 
     def _is_refused(self, change: NodeChange) -> bool:
         digest = change.digest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import final
 
+from mcm.api.labels import is_label_value
 from mcm.api.machine import Machine, MachineStatus
 from mcm.api.names import STATUS_FALSE
 from mcm.controllers.machine.node.matching import node_label_patch
@@ -33,7 +34,7 @@ class NodeSettlement:
     async def settle(self, machine: Machine) -> Outcome:
         """Write what the machine's label or conditions lack; nothing if all is as it should be."""
         found = self._target.owners.find(machine)
-        if found.found:
+        if is_label_value(found.found) and found.found:
             machine = await self._correct(machine, found)
             found = self._target.owners.find(machine)
         await self._show(machine, found)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import orjson
 
 from mcm.api.core import Node, Taint
+from mcm.api.labels import is_label_value
 from mcm.api.machine import (
     Machine,
     MachineClass,
@@ -57,7 +58,8 @@ def node_patch(
     applied = _last_applied(node)
     labels = _difference(node.metadata.labels, *_labels(applied), *_labels(template))
     labels.pop(LABEL_NODE_MACHINE_NAME, None)  # ours, whatever a template says
-    if node.metadata.labels.get(LABEL_NODE_MACHINE_NAME) != machine.metadata.name:
+    named = node.metadata.labels.get(LABEL_NODE_MACHINE_NAME) == machine.metadata.name
+    if not named and is_label_value(machine.metadata.name):
         labels[LABEL_NODE_MACHINE_NAME] = machine.metadata.name
     annotations = _difference(
         node.metadata.annotations, *_annotations(applied), *_annotations(template)

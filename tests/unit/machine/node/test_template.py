@@ -259,6 +259,13 @@ def test_a_time_in_the_template_is_no_difference() -> None:
     assert patch(found, timed) is None
 
 
+def test_a_machine_whose_name_fits_no_label_still_gets_its_finalizer_and_labels() -> None:
+    long = machine("m" * 64, template=template({"pool": "a"}))
+    result = node_patch(node(), long, None)
+    assert part(result, "metadata", "labels") == {"pool": "a"}
+    assert part(result, "metadata", "finalizers") == [NODE_FINALIZER]
+
+
 def test_our_finalizer_is_taken_off_beside_those_of_others() -> None:
     held = node(finalizers=("other", NODE_FINALIZER))
     assert release_patch(held) == {

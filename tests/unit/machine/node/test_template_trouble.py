@@ -107,6 +107,24 @@ async def test_an_invalid_template_is_shown_once_and_the_valid_rest_is_applied()
 
 
 @on_bench
+async def test_a_name_that_fits_no_label_is_said_and_stops_nothing() -> None:
+    async with bench() as b:
+        name = "m" * 64
+        b.driver.node_names[name] = "n"
+        await b.make_class()
+        await b.running(name, spec=WANTED)
+        node = await b.node(name)
+        assert node.metadata.labels["pool"] == "x"
+        assert NODE_FINALIZER in node.metadata.finalizers
+        shown = await applied(b, name)
+        assert shown is not None
+        assert "the machine's name is over 63 characters long" in shown.message
+        await b.delete_machine(name)
+        await b.until_gone(name)
+        assert not await b.exists(NODES, "n")
+
+
+@on_bench
 async def test_the_condition_goes_when_the_template_is_mended() -> None:
     async with bench() as b:
         await b.make_class()

@@ -64,7 +64,8 @@ async def test_two_machines_that_name_one_node_write_once_each_and_say_why_for_a
         await register(b, "shared")
         await b.run_pod("p", on="a")
         await b.settle(10.0)
-        assert [w.path.rsplit("/", 2)[-2:] for w in b.writes] == [["a", "status"], ["b", "status"]]
+        written = sorted(w.path.rsplit("/", 2)[-2:] for w in b.writes)
+        assert written == [["a", "status"], ["b", "status"]]
         told = contests_told(b)
         assert len(told) == 2
         shown = {n: unambiguous(await b.machine(n)) for n in ("a", "b")}
@@ -82,6 +83,33 @@ async def test_two_machines_that_name_one_node_write_once_each_and_say_why_for_a
             assert (condition.status, condition.reason) == ("False", "NodeNamedTwice")
             assert f"node shared is also named by machine {other}" in condition.message
         assert contests_told(b) in ([], told)
+
+
+@on_bench
+async def test_running_machines_go_on_running_while_a_slip_has_both_name_one_node() -> None:
+    async with bench() as b:
+        await b.make_class()
+        for name in ("a", "b"):
+            await b.make_machine(name, spec=TEMPLATE)
+            await b.until_phase("Pending", name)
+            await register(b, f"node-{name}", f"other-form:///{name}")
+            await b.until_phase("Running", name)
+        await b.settle()
+        b.writes.clear()
+        await label(b, "b", "node-a")
+        for minute in range(60):
+            await report(b, "node-a", "False" if minute % 2 else "True")
+            await b.settle(60.0)
+        written = sorted(w.path.rsplit("/", 2)[-2:] for w in b.writes)
+        assert written == [["a", "status"], ["b", "status"]]
+        assert {(await b.machine(n)).phase for n in ("a", "b")} == {"Running"}
+        await label(b, "b", "node-typo")
+        await b.settle(5.0)
+        assert (await b.machine("b")).node_name == "node-b"
+        for name in ("a", "b"):
+            assert unambiguous(await b.machine(name)) is None
+        await report(b, "node-a", "False")
+        await b.until_phase("Unknown", "a")
 
 
 @on_bench
@@ -196,6 +224,25 @@ async def test_a_machine_that_goes_with_a_wrong_label_drains_its_own_node_and_no
         await label(b, "b", "node-a")
         await b.delete_machine("b")
         await b.start()
+        await b.settle(5.0)
+        assert await b.finish_leaving_pods() == ["pb"]
+        await b.until_gone("b")
+        assert not await b.exists(NODES, "node-b")
+        assert not (await b.node("a")).spec.unschedulable
+        assert (await b.machine("a")).phase == "Running"
+
+
+@on_bench
+async def test_a_label_that_is_spoilt_in_the_middle_of_a_drain_leads_to_no_other_node() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running("a")
+        await b.running("b")
+        await b.run_pod("pa", on="a")
+        await b.run_pod("pb", on="b")
+        await b.delete_machine("b")
+        await b.settle(5.0)
+        await label(b, "b", "node-a")
         await b.settle(5.0)
         assert await b.finish_leaving_pods() == ["pb"]
         await b.until_gone("b")
