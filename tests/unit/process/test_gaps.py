@@ -98,7 +98,7 @@ def warnings_of_run(*arguments: str) -> list[str]:
     return [line for line in result.output.splitlines() if "not acted on yet" in line]
 
 
-OTHER_VALUES = {bool: "false", int: "7", str: "x", tuple: "X", timedelta: "7s"}
+OTHER_VALUES = {bool: "false", int: "7", float: "0.7", str: "x", tuple: "X", timedelta: "7s"}
 
 
 @pytest.mark.parametrize("setting", dataclasses.fields(ControllerSettings), ids=lambda f: f.name)
