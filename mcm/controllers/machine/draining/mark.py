@@ -6,21 +6,16 @@ A cordon that is to be lifted again is recorded on the Node: a user's own one is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum, auto
 from typing import final
 
-from mcm.api.core import Node, Taint
+from mcm.api.core import Node
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_CORDONED_BY_MCM,
     CORDONED_FOR_UPDATE,
-    EFFECT_NO_SCHEDULE,
-    TAINT_PRESERVED,
 )
-from mcm.api.timestamps import whole_seconds
 from mcm.client.requests import PatchType
-from mcm.controllers.machine.node.taints import encode_taint, taints_to_write
 from mcm.controllers.preconditions import for_this_object, for_this_version
 from mcm.drain import cordon_patch
 
@@ -32,8 +27,8 @@ class Mark(Enum):
     """For good: the Node goes."""
     CORDON_FOR_UPDATE = auto()
     """Until the update in place is over, and recorded as ours."""
-    PRESERVED_TAINT = auto()
-    """The Node stays as it is for somebody to look at; cordons are left to people."""
+    BY_THE_ASKER = auto()
+    """Who asks for the drain has marked the Node, in a patch with other things to write."""
 
 
 @final
@@ -43,7 +38,7 @@ class NodePatch:
     kind: PatchType
 
 
-def mark_patch(mark: Mark, node: Node, now: datetime) -> NodePatch | None:
+def mark_patch(mark: Mark, node: Node) -> NodePatch | None:
     """Return the patch that marks ``node``; None if it is marked."""
     match mark:
         case Mark.CORDON:
@@ -51,23 +46,17 @@ def mark_patch(mark: Mark, node: Node, now: datetime) -> NodePatch | None:
             return None if body is None else NodePatch(body, PatchType.MERGE)
         case Mark.CORDON_FOR_UPDATE:
             return _cordon_for_update(node)
-        case Mark.PRESERVED_TAINT:
-            taint = Taint(
-                key=TAINT_PRESERVED, effect=EFFECT_NO_SCHEDULE, time_added=whole_seconds(now)
-            )
-            return _taints_patch(node, taints_to_write(node.spec.taints, (), (taint,)))
+        case Mark.BY_THE_ASKER:
+            return None
 
 
 def unmark_patch(mark: Mark, node: Node) -> NodePatch | None:
     """Return the patch that takes our mark off ``node``; None if none is ours to take."""
     match mark:
-        case Mark.CORDON:
+        case Mark.CORDON | Mark.BY_THE_ASKER:
             return None
         case Mark.CORDON_FOR_UPDATE:
             return _uncordon(node)
-        case Mark.PRESERVED_TAINT:
-            taint = Taint(key=TAINT_PRESERVED, effect=EFFECT_NO_SCHEDULE)
-            return _taints_patch(node, taints_to_write(node.spec.taints, (taint,), ()))
 
 
 def _cordon_for_update(node: Node) -> NodePatch | None:
@@ -87,10 +76,3 @@ def _uncordon(node: Node) -> NodePatch | None:
     if node.spec.unschedulable:
         body["spec"] = {"unschedulable": False}
     return NodePatch(for_this_object(node.metadata, body), PatchType.MERGE)
-
-
-def _taints_patch(node: Node, taints: tuple[Taint, ...] | None) -> NodePatch | None:
-    if taints is None:
-        return None
-    body = {"spec": {"taints": [encode_taint(taint) for taint in taints]}}
-    return NodePatch(for_this_version(node.metadata, body), PatchType.MERGE)

@@ -108,7 +108,7 @@ class _Pass:
 
     async def _mark(self) -> None:
         node: Node | None = self._node
-        patch = mark_patch(self._request.mark, node, self._control.now()) if node else None
+        patch = mark_patch(self._request.mark, node) if node else None
         if node is None or patch is None:
             return
         try:

@@ -178,6 +178,8 @@ class _Pass:
         if self._node is not None:
             wanted = node_condition.mirrored(wanted, self._node)
         before = self._machine
+        if wanted is before.status:
+            return
         self._machine = await self._control.write_status(before, wanted)
         self._tell(before, self._machine)
 
@@ -233,7 +235,7 @@ class _Pass:
             self._machine,
             start=node_marks.tainted_since(node) or self._now,
             timeout=self._control.settings_of(self._machine).drain_timeout,
-            mark=Mark.PRESERVED_TAINT,
+            mark=Mark.BY_THE_ASKER,
         )
 
     async def _unmark(self) -> KubeError | None:

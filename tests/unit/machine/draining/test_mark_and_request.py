@@ -5,17 +5,14 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mcm.api.core import Node, NodeSpec, Taint
+from mcm.api.core import Node
 from mcm.client.requests import PatchType
 from mcm.controllers.machine.draining.mark import Mark, mark_patch, unmark_patch
 from mcm.controllers.machine.draining.request import DrainRequest, mode_at, of_a_node_that_stays
-from mcm.controllers.machine.node.taints import encode_taint
 from mcm.drain import Force
 from tests.unit.machine.objects import BORN, READY, after, machine, node
 
 OURS = {"node.machine.sapcloud.io/cordoned-by-mcm": "in-place-update"}
-PRESERVED = Taint(key="node.machine.sapcloud.io/preserved", effect="NoSchedule")
-OTHER = Taint(key="x", effect="NoSchedule")
 
 
 def cordoned(subject: Node) -> Node:
@@ -23,24 +20,20 @@ def cordoned(subject: Node) -> Node:
     return msgspec.structs.replace(subject, spec=spec)
 
 
-def tainted(*taints: Taint) -> Node:
-    return msgspec.structs.replace(node(), spec=NodeSpec(taints=taints))
-
-
 def test_a_cordon_for_an_update_is_recorded_as_ours_in_the_same_write() -> None:
-    patch = mark_patch(Mark.CORDON_FOR_UPDATE, node(), BORN)
+    patch = mark_patch(Mark.CORDON_FOR_UPDATE, node())
     assert patch is not None
     assert patch.kind is PatchType.MERGE
     assert patch.body == {
         "metadata": {"annotations": OURS, "uid": "uid-n", "resourceVersion": "9"},
         "spec": {"unschedulable": True},
     }
-    assert mark_patch(Mark.CORDON_FOR_UPDATE, cordoned(node(annotations=OURS)), BORN) is None
+    assert mark_patch(Mark.CORDON_FOR_UPDATE, cordoned(node(annotations=OURS))) is None
 
 
 def test_a_users_cordon_is_not_claimed_and_not_lifted() -> None:
     users = cordoned(node())
-    assert mark_patch(Mark.CORDON_FOR_UPDATE, users, BORN) is None
+    assert mark_patch(Mark.CORDON_FOR_UPDATE, users) is None
     assert unmark_patch(Mark.CORDON_FOR_UPDATE, users) is None
 
 
@@ -57,20 +50,13 @@ def test_our_cordon_is_lifted_and_of_one_lifted_by_others_only_the_record_goes()
 
 
 def test_the_cordon_of_a_node_that_goes_is_for_good() -> None:
-    assert mark_patch(Mark.CORDON, node(), BORN) is not None
+    assert mark_patch(Mark.CORDON, node()) is not None
     assert unmark_patch(Mark.CORDON, cordoned(node())) is None
 
 
-def test_the_taint_of_a_preserved_node_joins_and_leaves_the_others() -> None:
-    marked = mark_patch(Mark.PRESERVED_TAINT, tainted(OTHER), after(seconds=1.5))
-    assert marked is not None
-    added = Taint(key=PRESERVED.key, effect="NoSchedule", time_added=after(seconds=1))
-    assert marked.body["spec"] == {"taints": [encode_taint(OTHER), encode_taint(added)]}
-    assert mark_patch(Mark.PRESERVED_TAINT, tainted(OTHER, PRESERVED), BORN) is None
-    unmarked = unmark_patch(Mark.PRESERVED_TAINT, tainted(PRESERVED))
-    assert unmarked is not None
-    assert unmarked.body["spec"] == {"taints": []}
-    assert unmark_patch(Mark.PRESERVED_TAINT, tainted(OTHER)) is None
+def test_a_node_that_its_asker_marks_is_left_as_it_is() -> None:
+    assert mark_patch(Mark.BY_THE_ASKER, node()) is None
+    assert unmark_patch(Mark.BY_THE_ASKER, cordoned(node(annotations=OURS))) is None
 
 
 def request(value: str | None) -> DrainRequest:
@@ -111,6 +97,6 @@ def test_the_time_of_such_a_drain_counts_from_its_own_start() -> None:
 def test_a_label_of_deletions_does_not_force_it() -> None:
     subject = machine(labels={"force-deletion": "true"})
     asked = of_a_node_that_stays(
-        subject, start=BORN, timeout=timedelta(hours=2), mark=Mark.PRESERVED_TAINT
+        subject, start=BORN, timeout=timedelta(hours=2), mark=Mark.BY_THE_ASKER
     )
     assert mode_at(BORN, asked, subject, None).force is Force.NONE
