@@ -14,7 +14,7 @@ from typing import final
 
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
-from mcm.workqueue.backoff import Backoff, shorter_by
+from mcm.workqueue.backoff import Backoff, longer_by, shorter_by
 
 
 class Pace(Enum):
@@ -40,7 +40,6 @@ def pace_of(error: DriverError | None) -> Pace:
 _SPREAD = shorter_by(0.25)
 _TRANSIENT = Backoff(5.0, 180.0, spread=_SPREAD)
 _LASTING = Backoff(30.0, 600.0, spread=_SPREAD)
-_EXHAUSTED_FIRST = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,14 @@ class _Failures:
 
 @final
 class MachineBackoff:
-    """Failures by machine. Times are monotonic seconds; ``exhausted`` is the longest wait for
-    quota."""
+    """Failures by machine. Times are monotonic seconds; ``exhausted`` is the least wait
+    for quota or capacity."""
 
     def __init__(self, *, exhausted: float, random: random_module.Random) -> None:
-        first = min(_EXHAUSTED_FIRST, exhausted)
         self._paces = {
             Pace.TRANSIENT: _TRANSIENT,
             Pace.LASTING: _LASTING,
-            Pace.EXHAUSTED: Backoff(first, exhausted, spread=_SPREAD),
+            Pace.EXHAUSTED: Backoff(exhausted, exhausted, spread=longer_by(0.25)),
         }
         self._random = random
         self._failures: dict[str, _Failures] = {}

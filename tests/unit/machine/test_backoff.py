@@ -13,7 +13,7 @@ def backoff(exhausted: float = 600.0) -> MachineBackoff:
 
 @pytest.mark.parametrize(
     ("pace", "first", "longest"),
-    [(Pace.TRANSIENT, 5.0, 180.0), (Pace.LASTING, 30.0, 600.0), (Pace.EXHAUSTED, 30.0, 240.0)],
+    [(Pace.TRANSIENT, 5.0, 180.0), (Pace.LASTING, 30.0, 600.0)],
 )
 def test_waits_double_up_to_a_limit_and_never_in_step(
     pace: Pace, first: float, longest: float
@@ -24,6 +24,13 @@ def test_waits_double_up_to_a_limit_and_never_in_step(
     assert all(wait <= longest for wait in waits)
     assert waits[-1] >= 0.75 * longest
     assert len(set(waits[-4:])) == 4
+
+
+def test_quota_is_asked_for_no_sooner_than_configured_and_never_in_step() -> None:
+    memory = backoff(exhausted=240.0)
+    waits = [memory.failed("m", Pace.EXHAUSTED, 0.0) for _ in range(12)]
+    assert all(240.0 <= wait <= 300.0 for wait in waits)
+    assert len(set(waits)) == 12
 
 
 def test_a_key_waits_for_what_is_left() -> None:
