@@ -13,6 +13,9 @@ from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.claim import claim
 from mcm.controllers.machine.creation.flow import Creation
+from mcm.controllers.machine.creation.timeout import CreationTimeout
+from mcm.controllers.machine.creation.token_upkeep import TokenUpkeep
+from mcm.controllers.machine.creation.turns import Turns
 from mcm.controllers.machine.creation.vm import VMCreation
 from mcm.controllers.machine.deletion.drain import DrainBeforeDeletion
 from mcm.controllers.machine.deletion.flow import Deletion
@@ -76,6 +79,7 @@ class Assembly:
             Step.PRESERVE: Preservation(self.control, self.target, self._drain()).follow,
             Step.UPDATE_VM: self._hot_update().update,
             Step.CREATE: self._creation(tokens).create,
+            Step.GIVE_UP_CREATION: self._creation_timeout().check,
             Step.DELETE: self._deletion(tokens).delete,
         }
 
@@ -106,6 +110,7 @@ class Assembly:
             Step.UPDATE_IN_PLACE: in_place.update,
             Step.CHECK_HEALTH: health.check,
             Step.SYNC_NODE: nodes.sync,
+            Step.KEEP_TOKEN: TokenUpkeep(control, target, tokens).keep,
         }
 
     def _hot_update(self) -> HotUpdate:
@@ -127,6 +132,17 @@ class Assembly:
             has_target=self.target is not None,
             places=self.memory.places,
             backoff=self.memory.backoff,
+            turns=Turns(self.control, self.memory.shared),
+            obstacles=self.memory.obstacles,
+        )
+
+    def _creation_timeout(self) -> CreationTimeout:
+        return CreationTimeout(
+            self.control,
+            obstacles=self.memory.obstacles,
+            shared=self.memory.shared,
+            seen=self.memory.first_sights,
+            reachability=self.reachability,
         )
 
     def _drain(self) -> NodeDrain | None:

@@ -32,6 +32,7 @@ from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.class_migration.references import References
+from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
 from mcm.controllers.machine.health.giving_up import GivingUp
@@ -160,6 +161,7 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
             updating=hot_updates.at_once,
         ),
         hot_updates=hot_updates,
+        shared=SharedBackoff(exhausted=exhausted, random=ctx.random, wake=queue.add),
     )
 
 
@@ -197,8 +199,11 @@ def _listen_to_control(
     owners = target.owners if target is not None else None
 
     def of_machine(change: Change[Machine]) -> Iterable[str]:
+        uid = change.object.metadata.uid
         if change.new is None:
-            memory.forget(change.object.metadata.uid)
+            memory.forget(uid)
+        if change.new is None or change.new.metadata.deletion_timestamp is not None:
+            memory.shared.forget(uid, ctx.clock.monotonic())
         keys = wakeups.of_machine(change, control.machines)
         if owners is None:
             return keys

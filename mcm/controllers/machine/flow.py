@@ -37,10 +37,15 @@ class Step(StrEnum):
     """Keep its Node as the template says."""
     PRESERVE = auto()
     """Keep it as it is for somebody to look at, or stop that."""
+    KEEP_TOKEN = auto()
+    """Keep what its VM joins with valid until it has joined."""
     UPDATE_VM = auto()
     """Bring its VM to what its class says now, while it runs."""
     CREATE = auto()
     """See that its VM exists, and record it."""
+    GIVE_UP_CREATION = auto()
+    """Fail it if it was not created in time. Needs nothing, so that it happens wherever all else is
+    stuck; comes last, so that what can be done now is done before."""
     DELETE = auto()
     """Take its pods, VM and Node away, then let it go."""
 
@@ -76,6 +81,7 @@ _OF_ONE_READ_IN_PART = (
     Step.DELETE_WITH_NODE,
     Step.CHECK_HEALTH,
     Step.CREATE,
+    Step.GIVE_UP_CREATION,
 )
 """What may be done for a machine of which not all could be read. ``CREATE`` says what that is, and
 goes no further."""
@@ -108,10 +114,14 @@ def steps_of(machine: Machine, *, has_target: bool) -> tuple[Step, ...]:
         Step.CHECK_HEALTH in steps or _is_to_be_kept(machine)
     ):
         steps.append(Step.PRESERVE)
+    if has_target and machine.node_name and machine.phase == MachinePhase.PENDING:
+        steps.append(Step.KEEP_TOKEN)
     if needs_creation(machine):
         steps.append(Step.CREATE)
     elif machine.spec.provider_id and _is_updatable(machine):
         steps.append(Step.UPDATE_VM)
+    if is_being_created(machine, has_target=has_target):
+        steps.append(Step.GIVE_UP_CREATION)
     if machine.metadata.faults:
         return _of_one_read_in_part(machine, steps)
     return tuple(steps)
@@ -191,6 +201,14 @@ def may_have_vm(machine: Machine) -> bool:
     if machine.spec.provider_id or machine.node_name:
         return True
     return machine.phase not in (*_UNFINISHED, MachinePhase.FAILED)
+
+
+def is_being_created(machine: Machine, *, has_target: bool) -> bool:
+    """Tell whether ``machine`` is on its way to a VM that can join, and stuck if that takes long.
+    From then on its health check keeps the time."""
+    if machine.phase == MachinePhase.PENDING:
+        return not (has_target and machine.node_name)
+    return machine.phase in _UNFINISHED
 
 
 def needs_creation(machine: Machine) -> bool:

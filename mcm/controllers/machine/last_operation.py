@@ -74,6 +74,36 @@ def creation_blocked(reason: str) -> LastOperation:
     return operation(_CREATE, OperationState.FAILED, reason)
 
 
+def creation_awaits(reason: str) -> LastOperation:
+    """Nothing is wrong but that it takes long."""
+    return operation(_CREATE, OperationState.PROCESSING, reason)
+
+
+def creation_held(reason: str, code: Code) -> LastOperation:
+    """The provider refuses others alike, so it is not asked for this one."""
+    return operation(_CREATE, OperationState.FAILED, reason, code=code.text)
+
+
+def creation_timed_out(
+    machine: str, timeout: str, *, stuck: str, is_replaced: bool, code: str
+) -> LastOperation:
+    end = (
+        "Its MachineSet replaces it."
+        if is_replaced
+        else "No set replaces it: it is tried further until it succeeds or is deleted."
+    )
+    text = f"Machine {machine} was not created within {timeout}; {stuck}. {end}"
+    return operation(_CREATE, OperationState.FAILED, text, code=code)
+
+
+def token_lost() -> LastOperation:
+    text = (
+        "The VM cannot join the cluster: its bootstrap token is gone, deleted before the VM used "
+        "it. Delete the machine, or wait until its creation timeout ends it."
+    )
+    return operation(_CREATE, OperationState.FAILED, text)
+
+
 # Updates of VMs that run -------------------------------------------------------------------------
 
 _UPDATE = OperationType.UPDATE

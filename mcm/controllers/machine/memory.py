@@ -7,6 +7,9 @@ from typing import final
 
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.creation.bootstrap_token import Token
+from mcm.controllers.machine.creation.deadline import FirstSight
+from mcm.controllers.machine.creation.obstacles import Obstacles
+from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.node.changes import Refusal
 from mcm.controllers.provider import Places
@@ -35,6 +38,9 @@ class Memory:
     hot_updates: HotUpdatePace
     tokens: dict[str, Token] = field(default_factory=dict)
     drains: dict[str, Drain] = field(default_factory=dict)
+    shared: SharedBackoff
+    obstacles: Obstacles = field(default_factory=Obstacles)
+    first_sights: dict[str, FirstSight] = field(default_factory=dict)
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     """What servers refused to write on a machine's Node."""
     held_since: dict[str, float] = field(default_factory=dict)
@@ -51,3 +57,5 @@ class Memory:
         self.refusals.pop(uid, None)
         self.held_since.pop(uid, None)
         self.lost_node.discard(uid)
+        self.obstacles.forget(uid)
+        self.first_sights.pop(uid, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,8 +11,6 @@ from mcm.api.durations import parse_duration
 from mcm.api.machine import Machine
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.controllers.settings import ControllerSettings
-
-logger = logging.getLogger(__name__)
 
 EVICTION_INTERVAL = timedelta(seconds=20)
 """One eviction attempt a pod in this time: how a number of retries becomes a length of time."""
@@ -62,16 +59,23 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
 
 def _first(texts: Iterable[str | None], otherwise: timedelta) -> timedelta:
     for text in texts:
-        if not text:
-            continue
-        try:
-            span = parse_duration(text)
-        except ValueError:
-            logger.warning("a duration that cannot be read is ignored", extra={"text": text})
-            continue
-        if span >= timedelta(0):
+        if text and (span := _span(text)) is not None:
             return span
     return otherwise
+
+
+def is_span(text: str) -> bool:
+    """Tell whether ``text`` is a duration that takes effect: what is not is ignored here, and told
+    on the machine by whoever looks at it first."""
+    return _span(text) is not None
+
+
+def _span(text: str) -> timedelta | None:
+    try:
+        span = parse_duration(text)
+    except ValueError:
+        return None
+    return span if span >= timedelta(0) else None
 
 
 def _conditions(listed: str | None, otherwise: tuple[str, ...]) -> frozenset[str]:

@@ -77,7 +77,8 @@ class Provider:
 
     Each raises only :class:`ProviderFailed`, CancelledError if the caller is cancelled, and what
     the fence raises: before the call, or in the midst of it, which then is cancelled. What came of
-    a call that was cancelled is unknown; the next leader asks the provider.
+    a call that was cancelled is unknown; the next leader asks the provider. ``within`` shortens, in
+    seconds, how long an answer is waited for.
     """
 
     def __init__(
@@ -97,14 +98,16 @@ class Provider:
         self._calls = BoundedCalls(clock=clock, fence=fence, metrics=metrics)
         self._masks = Masks()
 
-    async def create(self, request: CreateMachineRequest) -> CreateMachineResponse:
+    async def create(
+        self, request: CreateMachineRequest, *, within: float | None = None
+    ) -> CreateMachineResponse:
         call = _of_machine(
             "create_machine",
             request,
             CreateMachineResponse,
             lambda: self._driver.create_machine(request),
         )
-        return await self._through(call)
+        return await self._through(call if within is None else replace(call, limit=within))
 
     async def initialize(self, request: InitializeMachineRequest) -> InitializeMachineResponse:
         call = _of_machine(
@@ -140,14 +143,16 @@ class Provider:
         )
         return await self._through(call)
 
-    async def status(self, request: GetMachineStatusRequest) -> GetMachineStatusResponse:
+    async def status(
+        self, request: GetMachineStatusRequest, *, within: float | None = None
+    ) -> GetMachineStatusResponse:
         call = _of_machine(
             "get_machine_status",
             request,
             GetMachineStatusResponse,
             lambda: self._driver.get_machine_status(request),
         )
-        return await self._through(call)
+        return await self._through(call if within is None else replace(call, limit=within))
 
     async def list(self, request: ListMachinesRequest) -> ListMachinesResponse:
         class_ = request.machine_class

@@ -23,18 +23,25 @@ ONCE_JOINED = (*OF_ITS_NODE[:3], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[3:])
 @pytest.mark.parametrize(
     ("subject", "steps"),
     [
-        (machine(claimed=False), (Step.CREATE,)),
-        (machine(claimed=False, phase="CrashLoopBackOff"), (Step.CREATE,)),
-        (machine(claimed=False, provider_id="p"), (Step.CLAIM, Step.CREATE)),
+        (machine(claimed=False), (Step.CREATE, Step.GIVE_UP_CREATION)),
+        (machine(claimed=False, phase="CrashLoopBackOff"), (Step.CREATE, Step.GIVE_UP_CREATION)),
+        (machine(claimed=False, provider_id="p"), (Step.CLAIM, Step.CREATE, Step.GIVE_UP_CREATION)),
         (
             machine(claimed=False, phase="CrashLoopBackOff", node="n"),
-            (Step.CLAIM, *OF_ITS_NODE, Step.CREATE),
+            (Step.CLAIM, *OF_ITS_NODE, Step.CREATE, Step.GIVE_UP_CREATION),
         ),
         (machine(claimed=False, phase="Failed", owned=True), ()),
-        (machine(), (Step.CREATE,)),
-        (machine(provider_id="p"), (Step.CREATE,)),
-        (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE,)),
-        (machine(phase="Pending", node="n", provider_id="p"), (*OF_ITS_NODE, Step.UPDATE_VM)),
+        (machine(), (Step.CREATE, Step.GIVE_UP_CREATION)),
+        (machine(provider_id="p"), (Step.CREATE, Step.GIVE_UP_CREATION)),
+        (machine(phase="CrashLoopBackOff", provider_id="p"), (Step.CREATE, Step.GIVE_UP_CREATION)),
+        (
+            machine(phase="Pending", node="n", provider_id="p"),
+            (*OF_ITS_NODE, Step.KEEP_TOKEN, Step.UPDATE_VM),
+        ),
+        (
+            machine(phase="Pending", provider_id="p"),
+            (Step.SETTLE_NODE, Step.UPDATE_VM, Step.GIVE_UP_CREATION),
+        ),
         (machine(phase="Running", node="n", provider_id="p"), (*ONCE_JOINED, Step.UPDATE_VM)),
         (machine(phase="Unknown", node="n", provider_id="p"), (*ONCE_JOINED, Step.UPDATE_VM)),
         (machine(phase="InPlaceUpdating", node="n", provider_id="p"), ONCE_JOINED),
@@ -49,7 +56,7 @@ ONCE_JOINED = (*OF_ITS_NODE[:3], Step.UPDATE_IN_PLACE, *OF_ITS_NODE[3:])
         ),
         (
             machine(phase="CrashLoopBackOff", node="n", provider_id="p"),
-            (*OF_ITS_NODE, Step.CREATE),
+            (*OF_ITS_NODE, Step.CREATE, Step.GIVE_UP_CREATION),
         ),
         (
             machine(phase="Running", node="n", claimed=False, provider_id="p"),

@@ -9,7 +9,7 @@ from tests.unit.machine.bench import NAMESPACE, bench, on_bench
 
 
 @on_bench
-async def test_a_machine_comes_to_running_in_four_writes_and_one_on_its_node() -> None:
+async def test_a_machine_comes_to_running_in_five_writes_and_one_on_its_node() -> None:
     async with bench() as b:
         await b.make_class()
         await b.make_machine()
@@ -25,12 +25,15 @@ async def test_a_machine_comes_to_running_in_four_writes_and_one_on_its_node() -
             ("PATCH", False, 200),
             ("PATCH", True, 200),
             ("PATCH", True, 200),
+            ("PATCH", False, 200),
         ]
         assert len(b.written("nodes")) == 1
         made = await b.machine()
         assert made.node_name == "node-m"
         assert made.spec.provider_id == b.driver.vms["m"]
         assert made.metadata.annotations["machinepriority.machine.sapcloud.io"] == "3"
+        duration = made.metadata.annotations["node.machine.sapcloud.io/machine-join-duration"]
+        assert made.status.last_operation.description.endswith(f" {duration}")
         assert made.status.last_operation.description.startswith(
             "Machine m successfully joined the cluster in "
         )

@@ -69,7 +69,7 @@ def test_a_step_is_due_again_once_another_has_changed_the_machine() -> None:
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.SYNC_NODE
     done[Step.SYNC_NODE] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.PRESERVE
-    done[Step.PRESERVE] = "7"
+    done[Step.PRESERVE] = done[Step.KEEP_TOKEN] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is Step.UPDATE_VM
     done[Step.UPDATE_VM] = "7"
     assert next_step(subject, has_target=True, done=done, failed=()) is None

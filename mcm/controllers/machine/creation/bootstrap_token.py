@@ -11,8 +11,9 @@ import hashlib
 import logging
 import secrets
 import string
-from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import final
 
@@ -20,7 +21,18 @@ from mcm.api.core import SECRETS, Secret
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import parse_rfc3339, rfc3339
-from mcm.client.errors import AlreadyExists, Conflict, KubeError, NotFound
+from mcm.client.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    MethodNotAllowed,
+    NotFound,
+    Unauthorized,
+)
+from mcm.controllers.machine.creation.deadline import join_deadline
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 
 logger = logging.getLogger(__name__)
@@ -33,6 +45,10 @@ _ID_LENGTH, _SECRET_LENGTH = 6, 16
 _TRIES = 4
 """Ids to try: that even two are taken by others happens once in four billion."""
 _STILL_USEFUL = timedelta(minutes=5)
+"""What boots for longer is rare."""
+_WHOLE_SECOND = timedelta(seconds=1)
+"""Times are written without their fractions."""
+_EXPIRATION = "expiration"
 
 
 @final
@@ -43,6 +59,8 @@ class Token:
     id: str
     secret: str = field(repr=False)
     expires: datetime
+    uid: str = ""
+    """The UID of its Secret, once that is known."""
 
     @property
     def text(self) -> str:
@@ -53,9 +71,17 @@ class Token:
         return object_name(self.id)
 
 
+class TokenRefused(Exception):
+    """The target cluster refuses the token's Secret. The text says why and what would help."""
+
+
 @final
 class BootstrapTokens:
-    """The tokens of machines, in the cluster they join. ``known`` holds those in use, by UID."""
+    """The tokens of machines, in the cluster they join. ``known`` holds those in use, by UID.
+
+    A VM keeps the token it was made with. So what a machine has is prolonged and never replaced:
+    id and secret stay the same until it joined, be it for hours.
+    """
 
     def __init__(
         self, control: ControlCluster, target: TargetCluster, known: MutableMapping[str, Token]
@@ -65,66 +91,122 @@ class BootstrapTokens:
         self._known = known
 
     async def ensure(self, machine: Machine) -> Token:
-        """Return a token of ``machine`` that is valid for a while yet, making one if need be."""
+        """Return the token of ``machine`` for a VM about to be made: valid for a while, and until
+        the VM must have joined. Raises TokenRefused, and what the API client raises."""
         now = self._control.now()
-        known = self._known.get(machine.metadata.uid)
-        if known is not None and known.expires - now > _STILL_USEFUL:
-            return known
-        expires = now + self._control.settings_of(machine).creation_timeout
-        for attempt in range(_TRIES):
-            token = new_token(token_id(machine, attempt), expires)
-            usable = await self._publish(machine, token)
-            if usable is not None:
-                self._known[machine.metadata.uid] = usable
-                return usable
+        needed = max(self._must_have_joined(machine), now + _STILL_USEFUL)
+        with _refusals():
+            known = self._known.get(machine.metadata.uid)
+            if known is not None and (kept := await self._kept(machine, known, needed)):
+                return kept
+            for attempt in range(_TRIES):
+                new = new_token(token_id(machine, attempt), self._expiration(machine))
+                token = await self._publish(machine, new)
+                if token is not None and (kept := await self._kept(machine, token, needed)):
+                    return kept
         raise AlreadyExists(409, "AlreadyExists", "every bootstrap token id tried is in use")
 
+    async def keep(self, machine: Machine) -> bool:
+        """Keep the token that a VM was made with valid until the VM must have joined. Tell whether
+        there is one: else the VM cannot join any more. Raises like ``ensure``."""
+        with _refusals():
+            known = self._known.get(machine.metadata.uid) or await self._find(machine)
+            if known is None:
+                return await self._has_one_of_the_go_original(machine)
+            return await self._kept(machine, known, self._must_have_joined(machine)) is not None
+
     async def revoke(self, machine: Machine) -> None:
-        """Delete the machine's token, if it has one. Failing is no harm: it expires by itself."""
-        known = self._known.pop(machine.metadata.uid, None)
+        """Delete the machine's token, if it has one. Failing is no harm: it is tried again when the
+        machine is deleted, and the token expires by itself."""
+        uid = machine.metadata.uid
         try:
+            known = self._known.get(uid) or await self._find(machine)
             if known is not None:
-                await self._delete(known.object_name)
-                return
-            # Made before this process began, if at all: make sure that it is this machine's.
-            name = object_name(token_id(machine, 0))
-            secret = await self._target.client.get(SECRETS, name, namespace=TOKEN_NAMESPACE)
-            if token_in(secret, machine) is not None:
-                await self._delete(name, uid=secret.metadata.uid)
+                await self._delete(known)
         except (NotFound, Conflict):
-            return
+            pass
         except KubeError as error:
             logger.warning(
                 "a bootstrap token stays until it expires",
                 extra={"machine": machine.metadata.key, "cause": str(error)},
             )
+            return
+        self._known.pop(uid, None)
+
+    async def _kept(self, machine: Machine, token: Token, needed: datetime) -> Token | None:
+        """Return ``token`` valid until ``needed``, id and secret the same; None if it is lost."""
+        kept: Token | None = token
+        if token.expires + _WHOLE_SECOND < needed:
+            longer = replace(token, expires=self._expiration(machine))
+            # Deleted under the VM that holds it? Made anew as it was it lets the VM join.
+            kept = await self._prolong(longer) or await self._publish(machine, longer)
+        if kept is None:
+            self._known.pop(machine.metadata.uid, None)
+        else:
+            self._known[machine.metadata.uid] = kept
+        return kept
+
+    def _must_have_joined(self, machine: Machine) -> datetime:
+        now = self._control.now()
+        return join_deadline(machine, self._control.settings_of(machine), now)
+
+    def _expiration(self, machine: Machine) -> datetime:
+        """Return until when a token made or prolonged now is valid. A machine that no set replaces
+        goes on trying after its time."""
+        now, timeout = self._control.now(), self._control.settings_of(machine).creation_timeout
+        return max(self._must_have_joined(machine), now + max(timeout, 2 * _STILL_USEFUL))
 
     async def _publish(self, machine: Machine, token: Token) -> Token | None:
-        """Make ``token`` valid, or find a good one of the machine; None: the id is another's."""
+        """Make ``token`` valid, or find the machine's own of that id; None: the id is another's."""
         groups = self._control.defaults.bootstrap_token_auth_extra_groups
         body = token_secret(token, machine, groups)
         try:
-            await self._target.writer.create(SECRETS, body, namespace=TOKEN_NAMESPACE)
+            made = await self._target.writer.create(SECRETS, body, namespace=TOKEN_NAMESPACE)
         except AlreadyExists:
-            return await self._reuse(machine, token, body)
-        return token
+            found = await self._get(token.object_name)
+            return token_in(found, machine) if found is not None else None
+        return replace(token, uid=made.metadata.uid)
 
-    async def _reuse(
-        self, machine: Machine, token: Token, body: Mapping[str, object]
-    ) -> Token | None:
-        target, name = self._target, token.object_name
-        found = await target.client.get(SECRETS, name, namespace=TOKEN_NAMESPACE)
-        present = token_in(found, machine)
-        if present is None:
+    async def _prolong(self, token: Token) -> Token | None:
+        """Write the end of ``token`` and nothing else; None if its Secret is gone."""
+        patch = {
+            "metadata": {"uid": token.uid},
+            "data": {_EXPIRATION: _encoded(rfc3339(token.expires))},
+        }
+        try:
+            await self._target.writer.patch(
+                SECRETS, token.object_name, patch, namespace=TOKEN_NAMESPACE
+            )
+        except (NotFound, Conflict):
             return None
-        if present.expires - self._control.now() > _STILL_USEFUL:
-            return present
-        patch = {"metadata": {"uid": found.metadata.uid}, "data": body["data"]}
-        await target.writer.patch(SECRETS, name, patch, namespace=TOKEN_NAMESPACE)
         return token
 
-    async def _delete(self, name: str, *, uid: str = "") -> None:
-        await self._target.writer.delete(SECRETS, name, namespace=TOKEN_NAMESPACE, uid=uid)
+    async def _find(self, machine: Machine) -> Token | None:
+        """Look for a token made before this process began. The first id that nobody uses ends the
+        search: an id is tried only where the ones before are another's."""
+        for attempt in range(_TRIES):
+            secret = await self._get(object_name(token_id(machine, attempt)))
+            if secret is None:
+                return None
+            if (token := token_in(secret, machine)) is not None:
+                return token
+        return None
+
+    async def _has_one_of_the_go_original(self, machine: Machine) -> bool:
+        """Tell whether there is the token that a VM got from our predecessor. It is left alone:
+        machines whose names are alike share one."""
+        return await self._get(object_name(go_token_id(machine.metadata.name))) is not None
+
+    async def _get(self, name: str) -> Secret | None:
+        try:
+            return await self._target.client.get(SECRETS, name, namespace=TOKEN_NAMESPACE)
+        except NotFound:
+            return None
+
+    async def _delete(self, token: Token) -> None:
+        await self._target.writer.delete(
+            SECRETS, token.object_name, namespace=TOKEN_NAMESPACE, uid=token.uid
+        )
 
 
 def token_id(machine: Machine, attempt: int) -> str:
@@ -136,6 +218,11 @@ def token_id(machine: Machine, attempt: int) -> str:
         number, place = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[place])
     return "".join(letters)
+
+
+def go_token_id(machine_name: str) -> str:
+    """Return the id that the Go original gives a machine of that name: from three of its bytes."""
+    return machine_name.encode()[-5:].hex()[:_ID_LENGTH]
 
 
 def object_name(id_: str) -> str:
@@ -154,7 +241,7 @@ def token_secret(token: Token, machine: Machine, extra_groups: str) -> JSONObjec
         "description": _description(machine),
         "token-id": token.id,
         "token-secret": token.secret,
-        "expiration": rfc3339(token.expires),
+        _EXPIRATION: rfc3339(token.expires),
         "usage-bootstrap-authentication": "true",
         "usage-bootstrap-signing": "true",
         "auth-extra-groups": extra_groups,
@@ -162,7 +249,7 @@ def token_secret(token: Token, machine: Machine, extra_groups: str) -> JSONObjec
     return {
         "metadata": {"name": token.object_name, "namespace": TOKEN_NAMESPACE},
         "type": _SECRET_TYPE,
-        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+        "data": {key: _encoded(text) for key, text in data.items()},
     }
 
 
@@ -175,7 +262,8 @@ def token_in(secret: Secret, machine: Machine) -> Token | None:
         return Token(
             id=_text(data, "token-id"),
             secret=_text(data, "token-secret"),
-            expires=parse_rfc3339(_text(data, "expiration")),
+            expires=parse_rfc3339(_text(data, _EXPIRATION)),
+            uid=secret.metadata.uid,
         )
     except (KeyError, ValueError):
         return None
@@ -188,3 +276,21 @@ def _description(machine: Machine) -> str:
 
 def _text(data: Mapping[str, str], name: str) -> str:
     return base64.b64decode(data[name], validate=True).decode()
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn answers that no repetition changes into TokenRefused."""
+    try:
+        yield
+    except (Forbidden, Unauthorized, BadRequest, Invalid, MethodNotAllowed) as error:
+        # The server's own words only where they cannot quote what was sent.
+        words = f": {error}" if isinstance(error, Forbidden | Unauthorized) else ""
+        raise TokenRefused(
+            f"the target cluster refuses the bootstrap token, a Secret in {TOKEN_NAMESPACE} "
+            f"({error.code} {error.reason}{words}): grant create, get, patch and delete of secrets"
+        ) from error

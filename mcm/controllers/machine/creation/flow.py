@@ -6,20 +6,26 @@ identity (label, priority, provider ID); then the phase.
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import timedelta
 from typing import final
 
 from mcm.api.core import NodeAddress
-from mcm.api.machine import Machine, MachinePhase, MachineStatus
+from mcm.api.labels import is_label_value
+from mcm.api.machine import Machine, MachineClass, MachinePhase, MachineStatus
 from mcm.api.names import MACHINE_FINALIZER
-from mcm.client.errors import KubeError
+from mcm.api.timestamps import rfc3339
+from mcm.client.errors import Conflict, KubeError
 from mcm.controllers.machine import last_operation, status
-from mcm.controllers.machine.backoff import MachineBackoff
+from mcm.controllers.machine.backoff import MachineBackoff, Pace
 from mcm.controllers.machine.creation import provider_answers
-from mcm.controllers.machine.creation.deadline import is_late, join_deadline
+from mcm.controllers.machine.creation.bootstrap_token import TokenRefused
 from mcm.controllers.machine.creation.identity import identity_patch
 from mcm.controllers.machine.creation.inputs import CreationInputs, inputs_for
+from mcm.controllers.machine.creation.obstacles import Obstacle, ObstacleKind, Obstacles
 from mcm.controllers.machine.creation.provider_answers import CreationFailure
+from mcm.controllers.machine.creation.shared_backoff import Hold
+from mcm.controllers.machine.creation.turns import Turns
 from mcm.controllers.machine.creation.vm import CreationIncomplete, Vm, VMCreation
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.initialization import as_initialized, is_initialized
@@ -27,6 +33,9 @@ from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.provider import Places, Purpose
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
+
+_LONG = timedelta(minutes=1)
+"""What lasts so long is worth a write."""
 
 
 @final
@@ -41,67 +50,104 @@ class Creation:
         has_target: bool,
         places: Places,
         backoff: MachineBackoff,
+        turns: Turns,
+        obstacles: Obstacles,
     ) -> None:
         self._control = control
         self._vms = vms
         self._has_target = has_target
         self._places = places
         self._backoff = backoff
+        self._turns = turns
+        self._obstacles = obstacles
 
     async def create(self, machine: Machine) -> Outcome:
         """Bring ``machine`` as far as possible towards Pending, or Available without target."""
+        try:
+            return await self._create(machine)
+        except Conflict:
+            raise
+        except KubeError as error:
+            self._stuck(machine, ObstacleKind.REQUEST, f"a request to an API server fails: {error}")
+            raise
+
+    async def _create(self, machine: Machine) -> Outcome:
         inputs = inputs_for(self._control, machine)
         if isinstance(inputs, str):
-            return await self._blocked(machine, inputs)
+            return await self._blocked(machine, ObstacleKind.INPUTS, inputs)
+        key, class_key = machine.metadata.key, inputs.class_.metadata.key
         if MACHINE_FINALIZER not in inputs.class_.metadata.finalizers:
             # Its controller is about to protect it; its update is the event that brings us back.
-            return Outcome(reason="waiting until the class is protected")
+            text = f"machine class {class_key} has no finalizer {MACHINE_FINALIZER} yet"
+            if self._is_new(inputs.class_):
+                self._stuck(machine, ObstacleKind.CLASS_UNPROTECTED, text)
+                return Outcome(reason=text)
+            return await self._long_wait(machine, ObstacleKind.CLASS_UNPROTECTED, text)
         uid, now = machine.metadata.uid, self._control.clock.monotonic()
         wait = self._backoff.wait(uid, now, circumstances=inputs.circumstances)
         if wait > 0:
-            return await self._waiting(machine, wait)
-        key, class_key = machine.metadata.key, inputs.class_.metadata.key
+            return Outcome(after=wait, reason="provider back-off")
+        if (hold := self._turns.hold(inputs)) is not None:
+            return await self._held(machine, inputs, hold)
         with self._places.place(Purpose.CREATION, key, class_key=class_key) as placed:
             if not placed:
-                return Outcome(reason="waiting for a place to create")
-            return await self._make(inputs)
+                self._turns.not_begun(inputs)
+                text = "all places for creations at the provider are taken by other machines"
+                return await self._long_wait(machine, ObstacleKind.PLACE, text)
+            with self._turns.attempt(inputs):
+                return await self._make(inputs)
 
-    async def _blocked(self, machine: Machine, reason: str) -> Outcome:
+    async def _blocked(self, machine: Machine, kind: ObstacleKind, reason: str) -> Outcome:
         now, settings = self._control.now(), self._control.settings_of(machine)
+        self._stuck(machine, kind, reason)
         wanted = provider_answers.on_blocked(machine, reason, settings, now)
         if not status.is_repetition(machine.status, wanted):
             self._control.tell(machine, EventType.WARNING, "CreationBlocked", reason)
-            machine = await self._control.write_status(machine, wanted)
-        return self._at_deadline(machine, now)
+            await self._control.write_status(machine, wanted)
+        return DONE
 
-    async def _waiting(self, machine: Machine, wait: float) -> Outcome:
-        """Leave the provider alone, but do not miss the moment when the machine is too late."""
-        control, now = self._control, self._control.now()
-        late = is_late(machine, control.settings_of(machine), now)
-        if late and machine.phase == MachinePhase.CRASH_LOOP_BACK_OFF:
-            failed = provider_answers.on_lateness(machine, now)
-            control.tell(machine, EventType.WARNING, "Failed", "It could not be created in time")
-            machine = await control.write_status(machine, failed)
-            if not needs_creation(machine):
-                return DONE
-        again = Outcome(after=wait, reason="provider back-off")
-        return again.sooner(self._at_deadline(machine, now))
+    async def _long_wait(self, machine: Machine, kind: ObstacleKind, text: str) -> Outcome:
+        """Wait for an event, and say so on a machine that tells nothing yet: once, if it lasts."""
+        obstacle = self._stuck(machine, kind, f"waiting: {text}")
+        last = machine.status.last_operation
+        if machine.phase or last.description:
+            return Outcome(reason=text)
+        left = (obstacle.since + _LONG - self._control.now()).total_seconds()
+        if left > 0:
+            return Outcome(after=left, reason=text)
+        done = last_operation.creation_awaits(
+            f"Waiting since {rfc3339(obstacle.since)}: {text}. It goes on by itself."
+        )
+        wanted = status.with_operation(machine.status, done, self._control.now())
+        await self._control.write_status(machine, wanted)
+        return Outcome(reason=text)
 
-    def _at_deadline(self, machine: Machine, now: datetime) -> Outcome:
-        """Look again just when the time to join is over; DONE if it is."""
-        deadline = join_deadline(machine, self._control.settings_of(machine), now)
-        left = (deadline - now).total_seconds()
-        return Outcome(after=left + 0.001, reason="creation timeout") if left >= 0 else DONE
+    async def _held(self, machine: Machine, inputs: CreationInputs, hold: Hold) -> Outcome:
+        text = f"waiting for other machines, as one was refused: {hold.refusal.text}"
+        self._stuck(machine, ObstacleKind.BACKOFF, text)
+        await self._turns.show(machine, inputs, hold)
+        return Outcome(after=hold.after, reason="back-off shared by class and zone")
+
+    def _is_new(self, class_: MachineClass) -> bool:
+        now = self._control.now()
+        return now - (class_.metadata.creation_timestamp or now) < _LONG
+
+    def _stuck(self, machine: Machine, kind: ObstacleKind, text: str) -> Obstacle:
+        return self._obstacles.met(machine.metadata.uid, kind, text, self._control.now())
 
     async def _make(self, inputs: CreationInputs) -> Outcome:
         try:
             vm = await self._vms.ensure(inputs)
+            self._turns.succeeded(inputs)
             machine, vm = await self._record(inputs, vm)
         except CreationIncomplete as incomplete:
             return await self._failed(inputs, incomplete.failure)
+        except TokenRefused as refusal:
+            return await self._token_refused(inputs, str(refusal))
         self._backoff.forget(machine.metadata.uid)
-        machine = await self._control.write_status(machine, self._finished(machine, vm))
-        return self._at_deadline(machine, self._control.now())
+        await self._control.write_status(machine, self._finished(machine, vm))
+        self._obstacles.forget(machine.metadata.uid)
+        return DONE
 
     async def _record(self, inputs: CreationInputs, vm: Vm) -> tuple[Machine, Vm]:
         """Write the VM's identity on the machine, and initialise the VM even if that fails."""
@@ -115,7 +161,12 @@ class Creation:
             vm = await self._vms.initialize(inputs, machine, vm)
         if trouble is not None:
             raise trouble
-        return await self._identified(machine, vm), vm
+        machine = await self._identified(machine, vm)
+        if self._has_target and not is_label_value(vm.node_name):
+            name = vm.node_name if len(vm.node_name) < 80 else f"{vm.node_name[:80]}…"
+            text = f"the Node's name {name!r} must be a label's value, so at most 63 characters"
+            raise self._vms.unusable(machine, text)
+        return machine, vm
 
     async def _identified(self, machine: Machine, vm: Vm) -> Machine:
         patch = identity_patch(
@@ -148,14 +199,24 @@ class Creation:
         machine = control.current(inputs.machine) or inputs.machine
         done = failure.status.last_operation.description
         control.tell(machine, EventType.WARNING, "ProviderError", done)
-        wait = self._backoff.failed(
-            machine.metadata.uid,
-            failure.pace,
-            control.clock.monotonic(),
-            circumstances=CreationInputs(machine, inputs.class_, inputs.credentials).circumstances,
-        )
+        self._stuck(machine, ObstacleKind.PROVIDER, done)
+        hold = self._turns.refused(inputs, failure)
+        wait = hold.after if hold else self._count_failure(inputs, machine, failure.pace)
         machine = await control.write_failure(machine, failure.status)
         if not needs_creation(machine):
+            self._turns.leave(machine)
             return DONE
-        again = Outcome(after=wait, reason=f"provider answered {failure.code.text}")
-        return again.sooner(self._at_deadline(machine, control.now()))
+        return Outcome(after=wait, reason=f"provider answered {failure.code.text}")
+
+    async def _token_refused(self, inputs: CreationInputs, text: str) -> Outcome:
+        """Nothing tells when it would be granted, so it is asked for again."""
+        machine = self._control.current(inputs.machine) or inputs.machine
+        await self._blocked(machine, ObstacleKind.TOKEN, text)
+        wait = self._count_failure(inputs, machine, Pace.TRANSIENT)
+        return Outcome(after=wait, reason="bootstrap token refused")
+
+    def _count_failure(self, inputs: CreationInputs, machine: Machine, pace: Pace) -> float:
+        now = self._control.clock.monotonic()
+        circumstances = replace(inputs, machine=machine).circumstances
+        uid = machine.metadata.uid
+        return self._backoff.failed(uid, pace, now, circumstances=circumstances)

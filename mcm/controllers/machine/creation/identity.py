@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcm.api.labels import is_label_value
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_PRIORITY, LABEL_NODE, PRIORITY_DEFAULT
@@ -19,11 +20,13 @@ def identity_patch(
 ) -> JSONObject | None:
     """Record the VM, the Node's name and a priority, as far as they are missing; None if none is.
 
-    Without a target cluster there are no Nodes to name. ``provider_spec`` is what the VM was made
-    with, if it was made just now; what is recorded of an earlier one goes.
+    Without a target cluster there are no Nodes to name; a name that no label can hold is left out,
+    so that the VM is recorded all the same. ``provider_spec`` is what the VM was made with, if it
+    was made just now; what is recorded of an earlier one goes.
     """
     metadata: dict[str, object] = {}
-    if has_target and node_name and LABEL_NODE not in machine.metadata.labels:
+    nameable = has_target and node_name and is_label_value(node_name)
+    if nameable and LABEL_NODE not in machine.metadata.labels:
         metadata["labels"] = {LABEL_NODE: node_name}
     annotations: dict[str, str | None] = {}
     if not machine.metadata.annotations.get(ANNOTATION_PRIORITY):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from mcm.api.machine import Machine, MachineClass
 from mcm.api.names import KIND_MACHINE_CLASS, MACHINE_FINALIZER
 from mcm.api.validation import describe, validate_machine, validate_machine_class
+from mcm.controllers.machine.creation.user_data import USER_DATA
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.controllers.machine.ports import ControlCluster, class_key
-from mcm.controllers.provider import Credentials
+from mcm.controllers.provider import Credentials, secret_keys_of
 
 
 @final
@@ -52,4 +53,13 @@ def inputs_for(control: ControlCluster, machine: Machine) -> CreationInputs | st
     credentials = control.credentials(class_)
     if credentials.problems:
         return "; ".join(credentials.problems)
+    if (secrets := secret_keys_of(class_)) and USER_DATA not in credentials.data:
+        return _no_user_data(secrets)
     return CreationInputs(machine, class_, credentials)
+
+
+def _no_user_data(secrets: Sequence[str]) -> str:
+    names = " and ".join(secrets)
+    if len(secrets) == 1:
+        return f"secret {names} has no key {USER_DATA}, which VMs boot with: add it"
+    return f"secrets {names} have no key {USER_DATA}, which VMs boot with: add it to one of them"

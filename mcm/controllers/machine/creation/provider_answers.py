@@ -97,6 +97,13 @@ def on_blocked(
     return _failed(machine, last_operation.creation_blocked(reason), settings, now)
 
 
+def on_held(
+    machine: Machine, held: LastOperation, settings: MachineSettings, now: datetime
+) -> MachineStatus:
+    """Say that the machine waits as its provider refuses others like it."""
+    return _failed(machine, held, settings, now)
+
+
 def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
     """The VM would register as a Node that is there already, and another machine's."""
     done = status.with_operation(machine.status, last_operation.stale_node(), now)

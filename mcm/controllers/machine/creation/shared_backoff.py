@@ -25,7 +25,7 @@ _SEVERAL = 3
 """So many machines do not all have something wrong of their own."""
 _MOST_CAREFUL_WIDTH = 64
 """Where so many may try at once nothing is held any more; places bound the rest."""
-_UNTIMELY = 60.0
+_UNTIMELY = 300.0
 """Seconds after which those behind the first look whether it still tries, if nobody wakes them."""
 _UNDECIDED_PAUSE = 5.0
 _MOST_SUSPICIONS = 1000

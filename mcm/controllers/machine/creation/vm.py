@@ -12,12 +12,13 @@ from typing import final
 import msgspec
 
 from mcm.api.core import NodeAddress
-from mcm.api.machine import Machine
+from mcm.api.machine import Machine, MachinePhase
 from mcm.api.meta import JSONObject
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.claim import claimed
+from mcm.controllers.machine.creation.deadline import AT_LEAST_TRIED_FOR, join_deadline
 from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure, Existence
 from mcm.controllers.machine.creation.user_data import user_data_for
@@ -132,14 +133,18 @@ class VMCreation:
         """Pass ``vm`` on if the provider has named it; raise that it has not."""
         if vm.provider_id and (self._target is None or vm.node_name):
             return vm
-        error = DriverError(Code.INTERNAL, "the provider named no provider ID or no node name")
-        raise self._incomplete(machine, ProviderFailed(error, str(error)))
+        raise self.unusable(machine, "the provider named no provider ID or no node name")
+
+    def unusable(self, machine: Machine, text: str) -> CreationIncomplete:
+        """Return the exception that says what is wrong with the provider's answer."""
+        error = DriverError(Code.INTERNAL, text)
+        return self._incomplete(machine, ProviderFailed(error, str(error)))
 
     async def _find(self, inputs: CreationInputs) -> Vm | _NoVm:
         """Ask the provider for the machine's VM."""
         request = GetMachineStatusRequest(inputs.machine, inputs.class_, inputs.credentials.data)
         try:
-            found = await self._provider.status(request)
+            found = await self._provider.status(request, within=self._patience(inputs.machine))
         except ProviderFailed as failure:
             return self._unfound(inputs.machine, failure)
         return Vm(found.provider_id, found.node_name, found.addresses)
@@ -170,7 +175,8 @@ class VMCreation:
         machine = await self._recorded(inputs.machine)
         data = await user_data_for(machine, inputs.credentials.data, self._tokens)
         try:
-            made = await self._provider.create(CreateMachineRequest(machine, inputs.class_, data))
+            request = CreateMachineRequest(machine, inputs.class_, data)
+            made = await self._provider.create(request, within=self._patience(machine))
         except ProviderFailed as failure:
             raise self._incomplete(machine, failure) from failure
         self._metrics.created(machine, inputs.class_, self._control.now())
@@ -216,6 +222,15 @@ class VMCreation:
             )
         failed = provider_answers.on_stale_node(machine, self._control.now())
         raise CreationIncomplete(CreationFailure(failed, Pace.LASTING, Code.ALREADY_EXISTS))
+
+    def _patience(self, machine: Machine) -> float | None:
+        """Return the seconds an answer is of use for: the machine is given up in time even if the
+        provider never answers. None: one that was given up and is tried all the same."""
+        if machine.phase == MachinePhase.FAILED:
+            return None
+        now = self._control.now()
+        deadline = join_deadline(machine, self._control.settings_of(machine), now)
+        return max(AT_LEAST_TRIED_FOR, (deadline - now).total_seconds())
 
     def _incomplete(self, machine: Machine, failure: ProviderFailed) -> CreationIncomplete:
         settings, now = self._control.settings_of(machine), self._control.now()

@@ -12,6 +12,7 @@ from mcm.api.names import STATUS_FALSE
 from mcm.client.errors import KubeError
 from mcm.controllers.machine import status
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.creation.join_duration import record_join_duration
 from mcm.controllers.machine.health.decision import HealthDecision, decide
 from mcm.controllers.machine.health.giving_up import GivingUp
 from mcm.controllers.machine.metrics import MachineMetrics
@@ -112,11 +113,16 @@ class HealthCheck:
 
     async def _apply(self, machine: Machine, decision: HealthDecision) -> Machine:
         wanted = self._wanted(machine, decision)
+        if _joins(decision):
+            # Before that is written: a process that ends in between leaves no token behind.
+            await self._tokens.revoke(machine)
         if decision.gives_up:
             written = await self._give_up(machine, wanted)
         else:
             written = await self._control.write_status(machine, wanted)
-        await self._tell(machine, written, decision)
+        self._tell(machine, written, decision)
+        if _joins(decision):
+            written = await record_join_duration(self._control, written)
         return written
 
     async def _give_up(self, machine: Machine, wanted: MachineStatus) -> Machine:
@@ -146,8 +152,8 @@ class HealthCheck:
             )
         return wanted
 
-    async def _tell(self, before: Machine, machine: Machine, decision: HealthDecision) -> None:
-        """Let people and dashboards know, and take away what a machine needed only to get here."""
+    def _tell(self, before: Machine, machine: Machine, decision: HealthDecision) -> None:
+        """Let people and dashboards know."""
         if decision.replaceable is not None and decision.replaceable.status == STATUS_FALSE:
             note = f"not given up: {decision.replaceable.message}"
             self._control.tell(machine, EventType.WARNING, "ReplacementHeld", note)
@@ -156,10 +162,9 @@ class HealthCheck:
         control, note = self._control, decision.operation.description
         class_ = control.class_of(machine)
         match decision.phase:
-            case MachinePhase.RUNNING if decision.operation.type == OperationType.CREATE:
+            case MachinePhase.RUNNING if _joins(decision):
                 control.tell(machine, EventType.NORMAL, "Joined", note)
                 self._metrics.joined(machine, class_, control.now())
-                await self._tokens.revoke(machine)
             case MachinePhase.RUNNING:
                 control.tell(machine, EventType.NORMAL, "Rejoined", note)
             case MachinePhase.UNKNOWN:
@@ -168,3 +173,13 @@ class HealthCheck:
                 control.tell(machine, EventType.WARNING, "Failed", note)
                 if before.phase == MachinePhase.PENDING:
                     self._metrics.failed_to_join(machine, class_)
+
+
+def _joins(decision: HealthDecision) -> bool:
+    """Tell whether the machine runs for the first time."""
+    done = decision.operation
+    return (
+        decision.phase is MachinePhase.RUNNING
+        and done is not None
+        and done.type == OperationType.CREATE
+    )
