@@ -1,6 +1,6 @@
 """The provider contract: what the machine controller asks of a cloud, and how it is answered.
 
-:mod:`~mcm.driver.contract` has the seven verbs with their requests and responses,
+:mod:`~mcm.driver.contract` has the eight verbs with their requests and responses,
 :mod:`~mcm.driver.codes` and :mod:`~mcm.driver.errors` the answers short of success,
 :mod:`~mcm.driver.services` what a provider may bring to run beside its driver, and
 :mod:`~mcm.driver.discovery` finds installed providers by name.

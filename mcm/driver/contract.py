@@ -1,4 +1,4 @@
-"""The provider contract: seven verbs between the machine controller and a cloud.
+"""The provider contract: eight verbs between the machine controller and a cloud.
 
 Rules that hold for every verb:
 

@@ -14,7 +14,7 @@ from typing import TypeVar, final
 import pytest
 
 from mcm.api.core import NODES
-from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINES
+from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.driver import (
     Code,
@@ -34,6 +34,8 @@ from mcm.driver import (
     ListMachinesResponse,
     ProviderContext,
     UnsupportedDriver,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
 )
 from mcm.providers import simulated
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
@@ -101,6 +103,9 @@ class MoodyDriver(UnsupportedDriver):
     ) -> GetMachineStatusResponse:
         return await self._mood.answer("status", lambda: self._inner.get_machine_status(request))
 
+    async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        return await self._mood.answer("update", lambda: self._inner.update_machine(request))
+
     async def list_machines(self, request: ListMachinesRequest) -> ListMachinesResponse:
         return await self._mood.answer("list", lambda: self._inner.list_machines(request))
 
@@ -129,11 +134,14 @@ def test_a_fleet_outlives_an_hour_of_random_answers(seed: int) -> None:
             end = sim.clock.monotonic() + HOUR
             while sim.clock.monotonic() < end:
                 await scale(sim, chance.randint(1, 8))
+                await tag(sim, str(chance.randrange(100)))
                 await sim.pass_time(chance.uniform(100, 500))
             mood.failing = 0.0
             await scale(sim, 4)
+            await tag(sim, "the last")
             await sim.until(lambda: as_declared(sim, 4), within=2 * HOUR, what="4 that run")
-            assert set(mood.answered) == {"create", "initialize", "delete", "status", "list"}
+            verbs = {"create", "initialize", "update", "delete", "status", "list"}
+            assert set(mood.answered) == verbs
             assert set().union(*mood.answered.values()) == {*Code, None}
             assert all(len(uids) == 1 for uids in made.values()), made
 
@@ -143,6 +151,12 @@ def test_a_fleet_outlives_an_hour_of_random_answers(seed: int) -> None:
 async def scale(sim: Simulation, replicas: int) -> None:
     patch: JSONObject = {"spec": {"replicas": replicas}}
     await sim.client.patch(MACHINE_DEPLOYMENTS, "sample", patch, namespace="default")
+
+
+async def tag(sim: Simulation, text: str) -> None:
+    """Change what all VMs of the class are to bear."""
+    patch: JSONObject = {"providerSpec": {"tags": {"vm": {"of": text}}}}
+    await sim.client.patch(MACHINE_CLASSES, "small", patch, namespace="default")
 
 
 def as_declared(sim: Simulation, wanted: int) -> bool:

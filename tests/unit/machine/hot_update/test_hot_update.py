@@ -270,7 +270,9 @@ async def test_one_vm_that_cannot_be_updated_holds_nobody_else_up() -> None:
         assert t.b.registry.get_sample_value(gauge, labels) == 0
 
 
-@pytest.mark.parametrize("code", [c for c in Code if c is not Code.OK], ids=lambda c: c.text)
+@pytest.mark.parametrize(
+    "code", [c for c in Code if c], ids=lambda c: f"UpdateMachine-{c.value}-{c.name}"
+)
 def test_whatever_code_an_update_fails_with_the_machine_goes_on_running(code: Code) -> None:
     """Soon is after 5 s, slowly after 30 s, up to a quarter sooner; after Unimplemented never."""
 
