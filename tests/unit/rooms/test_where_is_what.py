@@ -76,3 +76,9 @@ def test_nobody_else_does_it(question: str, sign: str) -> None:
     doing = {file for file in files_with(sign) if not file.startswith(BY_HAND)}
     assert doing
     assert doing <= {file for file, _ in ANSWERS[question]}
+
+
+def test_whoever_writes_or_deletes_a_node_asks_whose_it_is() -> None:
+    writing = files_with(r"(\.patch|\.delete|patch_each)\([^)]{0,40}\bNODES\b|used=NODES")
+    assert "controllers/machine/node/template_sync.py" in writing
+    assert writing <= files_with(r"\bowners\.(find|of|own_node)\(|\b_owners\.own_node\b")
