@@ -235,11 +235,16 @@ class Bench:
         )
         guarded = partial(WriteGuard, clock=self.clock)
         informers = InformerFactory(
-            client, clock=self.clock, namespace=NAMESPACE, guarded=guarded, author=author
+            client,
+            clock=self.clock,
+            namespace=NAMESPACE,
+            name="control",
+            guarded=guarded,
+            author=author,
         )
         self.machines = informers.store(MACHINES)
         target = (
-            InformerFactory(client, clock=self.clock, guarded=guarded, author=author)
+            InformerFactory(client, clock=self.clock, name="target", guarded=guarded, author=author)
             if self.has_target
             else None
         )

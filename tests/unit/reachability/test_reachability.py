@@ -164,3 +164,46 @@ async def test_a_mirror_that_went_silent_counts_as_unreachable_too() -> None:
     await watch.probe.reconcile("k")
     assert not watch.probe.reachability.reachable
     assert watch.control.asked == watch.target.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("troubled", "only_target"),
+    [
+        ({"target/nodes": "silent"}, True),
+        ({"target/nodes": "silent", "target/pods": "silent"}, True),
+        ({"control/machines": "silent"}, False),
+        ({"target/nodes": "silent", "control/machines": "silent"}, False),
+    ],
+)
+def test_whether_the_machines_can_still_be_told_is_known(
+    troubled: dict[str, str], *, only_target: bool
+) -> None:
+    @virtually
+    async def main() -> None:
+        watch = Watch()
+        watch.troubles = troubled
+        await watch.probe.reconcile("k")
+        assert watch.probe.reachability == Reachability(
+            reachable=False, only_target_lost=only_target
+        )
+        watch.troubles = {}
+        await watch.probe.reconcile("k")
+        assert watch.probe.reachability == Reachability()
+
+    main()
+
+
+@virtually
+async def test_a_blip_hours_after_another_freezes_no_longer_than_itself() -> None:
+    """Nothing of the first one is left that the second would be added to."""
+    watch = Watch()
+    for _ in range(3):
+        watch.target.error = ServerError(500)
+        await watch.probe.reconcile("k")
+        assert watch.frozen == 1
+        watch.target.error = NotFound(404)
+        await watch.clock.sleep(6)
+        await watch.probe.reconcile("k")
+        assert watch.frozen == 0
+        assert watch.probe.reachability == Reachability(reachable=True, restored_at=None)
+        await watch.clock.sleep(4 * 3600)

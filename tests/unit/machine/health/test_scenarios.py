@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from mcm.api.core import NODES
-from mcm.api.machine import MACHINES
+from mcm.api.machine import MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
+from mcm.controllers.machine.node.in_place_marks import Stage
+from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.simulation.faults import WatchEnd
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench, with_settings
+from tests.unit.machine.in_place_update.actors import report, select, until_stage
 
 
 async def phases(b: Bench) -> list[str]:
@@ -198,3 +201,101 @@ async def test_a_lost_answer_to_giving_one_machine_up_does_not_cost_a_second_one
         b.faults.cut_watches(WatchEnd.FROZEN)
         await b.settle(30)
         assert sorted(await phases(b)) == ["Failed", "Unknown"]
+
+
+@on_bench
+async def test_two_that_failed_their_update_in_place_do_not_wait_for_each_other() -> None:
+    async with bench() as b:
+        await b.make_class()
+        for name in ("a", "b"):
+            await b.running(name, group="d")
+        for name in ("a", "b"):
+            await select(b, name)
+            await until_stage(b, Stage.READY, name)
+            await report(b, "failed", name=name)
+        await b.until_phase("InPlaceUpdateFailed", "b")
+        await b.settle(700)
+        assert sorted(await phases(b)) == ["Failed", "InPlaceUpdateFailed"]
+
+
+@on_bench
+async def test_who_waits_gets_its_turn_when_a_moving_machines_set_is_scaled_to_zero() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running("a", group="d")
+        await b.make_machine("moving", group="d", spec={"creationTimeout": "24h"})
+        owner = {"controller": True, "kind": "MachineSet", "apiVersion": "v", **await other_set(b)}
+        patch: JSONObject = {"metadata": {"ownerReferences": [owner]}}
+        await b.client.patch(MACHINES, "moving", patch, namespace=NAMESPACE)
+        await b.set_ready("a", "False")
+        await b.settle(1200)
+        assert (await b.machine("a")).phase == "Unknown"
+        none: JSONObject = {"spec": {"replicas": 0}}
+        await b.client.patch(MACHINE_SETS, "old", none, namespace=NAMESPACE)
+        assert await b.until_phase("Failed", "a", within=5) < 2
+
+
+async def other_set(b: Bench) -> dict[str, str]:
+    labels = {"name": "d"}
+    made = await b.client.create(
+        MACHINE_SETS,
+        {
+            "metadata": {"name": "old"},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"class": {"kind": "MachineClass", "name": "c"}},
+                },
+            },
+        },
+        namespace=NAMESPACE,
+    )
+    return {"name": "old", "uid": made.metadata.uid}
+
+
+@on_bench
+async def test_while_the_target_alone_is_not_observed_the_machine_says_why_it_stays() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running("m", group="d")
+        await b.set_ready("m", "False")
+        await b.until_phase("Unknown")
+        b.writes.clear()
+        with b.unreachable("/nodes"):
+            await b.settle(1500)
+            shown = find_own((await b.machine()).status, OwnCondition.REPLACEABLE)
+            assert shown is not None
+            assert (shown.status, shown.reason) == ("False", "TargetClusterUnreachable")
+            assert len(b.written("machines")) == 1
+        await b.settle(120)
+        shown = find_own((await b.machine()).status, OwnCondition.REPLACEABLE)
+        assert shown is not None
+        assert shown.status == "True"
+        assert len(b.written("machines")) == 2
+        await b.settle(400)
+        assert (await b.machine()).phase == "Unknown"
+        await b.until_phase("Failed", within=300)
+        assert find_own((await b.machine()).status, OwnCondition.REPLACEABLE) is None
+        assert b.events().count("ReplacementHeld") == 1
+
+
+@on_bench
+async def test_a_machine_deleted_during_an_outage_keeps_nobody_frozen() -> None:
+    async with bench() as b:
+        await b.make_class()
+        for name in ("a", "b"):
+            await b.running(name)
+            await b.set_ready(name, "False")
+        await b.until_phase("Unknown", "b")
+        with b.unreachable():
+            await b.settle(300)
+            assert b.registry.get_sample_value("mcm_machine_controller_frozen") == 1
+            await b.delete_machine("a")
+            await b.settle(30)
+        await b.until_gone("a", within=120)
+        await b.settle(60)
+        assert b.registry.get_sample_value("mcm_machine_controller_frozen") == 0
+        assert (await b.machine("b")).phase == "Unknown"
+        await b.until_phase("Failed", "b", within=700)
