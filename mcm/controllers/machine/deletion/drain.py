@@ -64,6 +64,7 @@ class DrainBeforeDeletion:
             case Drained() as answer:
                 return await self._record.proceed(machine, _done(answer))
             case Unfinished() as answer:
+                machine = await self._record.written(machine)
                 if answer.trouble:
                     await self._record.show(machine, last_operation.drain_failed(answer.trouble))
                 return Outcome(after=answer.after, reason=answer.reason)

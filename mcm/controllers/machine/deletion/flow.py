@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, final
 
 from mcm.api.machine import Machine
+from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import DeletionStep, StepResult, step_of
@@ -54,5 +55,9 @@ class Deletion:
             return await self._record.enter(machine, last_operation.no_target_cluster())
         if name := self._target.owners.find(machine).found:
             machine = await self._record.name_node(machine, name)
-        marker = Marker.DRAIN if machine.node_name else Marker.FIND_NODE
-        return await self._record.enter(machine, last_operation.terminating(marker))
+        if not machine.node_name:
+            return await self._record.enter(machine, last_operation.terminating(Marker.FIND_NODE))
+        entered = self._record.entered(machine, last_operation.terminating(Marker.DRAIN))
+        if pods_on(self._target.pods, machine.node_name):
+            return await self._record.written(entered)
+        return entered

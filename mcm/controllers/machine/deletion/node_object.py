@@ -30,7 +30,7 @@ class NodeObjectDeletion:
         target, name = self._target, machine.node_name
         if target is None or not name:
             nameless = last_operation.no_node_label(machine.metadata.name)
-            return await self._record.proceed(machine, nameless)
+            return await self._record.proceed_to_end(machine, nameless)
         # The server is asked for a Node the mirror does not show: it may have joined a moment ago,
         # and once the machine is gone nobody would look for it any more.
         if wait := self._record.wait_for(machine, "node"):
@@ -40,9 +40,9 @@ class NodeObjectDeletion:
         except KubeError as error:
             return await self._stays(machine, last_operation.node_unread(name, str(error)))
         if node is None:
-            return await self._record.proceed(machine, last_operation.no_node_object(name))
+            return await self._record.proceed_to_end(machine, last_operation.no_node_object(name))
         if obstacle := target.owners.find(machine).obstacle:
-            return await self._record.proceed(machine, last_operation.node_left(obstacle))
+            return await self._record.proceed_to_end(machine, last_operation.node_left(obstacle))
         return await self._delete(target, machine, node)
 
     async def _delete(self, target: TargetCluster, machine: Machine, node: Node) -> StepResult:
@@ -52,12 +52,12 @@ class NodeObjectDeletion:
             failed = last_operation.node_deletion_failed
             await target.writer.delete(NODES, name, uid=node.metadata.uid)
         except NotFound:
-            return await self._record.proceed(machine, last_operation.no_node_object(name))
+            return await self._record.proceed_to_end(machine, last_operation.no_node_object(name))
         except Conflict:
             raise
         except KubeError as error:
             return await self._stays(machine, failed(name, str(error)))
-        return await self._record.proceed(machine, last_operation.node_deleted(name))
+        return await self._record.proceed_to_end(machine, last_operation.node_deleted(name))
 
     async def _stays(self, machine: Machine, failure: LastOperation) -> Outcome:
         await self._record.show(machine, failure)

@@ -8,7 +8,7 @@ from typing import final
 import msgspec
 
 from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase, MachineStatus
-from mcm.api.names import LABEL_FORCE_DELETION, LABEL_NODE
+from mcm.api.names import LABEL_FORCE_DELETION, LABEL_NODE, MACHINE_FINALIZER
 from mcm.client.errors import Invalid
 from mcm.controllers.machine import status
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
@@ -54,15 +54,31 @@ class DeletionRecord:
 
     async def enter(self, machine: Machine, done: LastOperation) -> Machine:
         """Enter the phase Terminating."""
+        return await self.written(self.entered(machine, done))
+
+    def entered(self, machine: Machine, done: LastOperation) -> Machine:
+        """The same from memory, for a step that will not take time: its end is written with it."""
         now = self._control.now()
         wanted = status.with_operation(machine.status, done, now)
         wanted = status.with_phase(wanted, MachinePhase.TERMINATING, now)
-        return await self._write(machine, wanted)
+        return msgspec.structs.replace(machine, status=wanted)
+
+    async def written(self, machine: Machine) -> Machine:
+        """Write what the machine says so far from memory only; no request if that is nothing."""
+        return await self._write(machine, machine.status)
 
     async def proceed(self, machine: Machine, done: LastOperation) -> Machine:
         """Write the marker of the next step; what failed before counts no more."""
         wanted = status.with_operation(machine.status, done, self._control.now())
         return await self._go_on(machine, wanted)
+
+    async def proceed_to_end(self, machine: Machine, done: LastOperation) -> Machine:
+        """Go on to the last step. Nobody could read the marker where that ends the machine."""
+        if machine.metadata.finalizers != (MACHINE_FINALIZER,):
+            return await self.proceed(machine, done)
+        self._backoff.forget(machine.metadata.uid)
+        wanted = status.with_operation(machine.status, done, self._control.now())
+        return msgspec.structs.replace(machine, status=wanted)
 
     async def pass_on(self, machine: Machine, done: LastOperation) -> Machine:
         """Write the marker of the next step where nothing was done for this one."""
@@ -104,6 +120,10 @@ class DeletionRecord:
     async def _write(self, machine: Machine, wanted: MachineStatus) -> Machine:
         """Write the status. Where the server does not take it, whatever is in it, the flow goes on
         from memory: each pass then begins anew, and finds done what was done."""
+        known = self._control.current(machine)
+        version = machine.metadata.resource_version
+        if known is not None and known.metadata.resource_version == version:
+            machine = known  # with the status as the server has it
         try:
             return await self._control.write_status(machine, wanted)
         except Invalid as refusal:
