@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import final
 
@@ -11,6 +11,8 @@ import msgspec
 from mcm.api.machine import GROUP, ClassSpec, Machine, MachineClass, MachineSpec
 from mcm.api.meta import ObjectMeta
 from mcm.api.names import KIND_MACHINE_CLASS, LABEL_NODE
+from mcm.api.patches import merge_diff
+from mcm.client.errors import ConfigurationError
 from mcm.controllers.machine.creation.user_data import filled
 from mcm.controllers.provider import Provider, ProviderFailed
 from mcm.driver import (
@@ -69,11 +71,16 @@ class VmCalls:
         machine = msgspec.structs.replace(machine, metadata=metadata)
         request = InitializeMachineRequest(machine, self.machine_class, self.secret)
         try:
-            await self.provider.initialize(request)
+            done = await self.provider.initialize(request)
         except ProviderFailed as failure:
             if failure.code is not Code.UNIMPLEMENTED:
                 raise
-        return Found(found.machine, found.provider_id, found.node_name)
+            return Found(found.machine, found.provider_id, found.node_name)
+        return Found(
+            found.machine,
+            found.provider_id or done.provider_id,
+            found.node_name or done.node_name,
+        )
 
     async def status(self, name: str, provider_id: str = "") -> Found:
         """Find the VM; an uninitialized one is found as well."""
@@ -98,6 +105,18 @@ class VmCalls:
             if failure.code is not Code.NOT_FOUND:
                 raise
 
+    async def name_of(self, provider_id: str) -> str:
+        """Return the machine name of a VM of which only the provider ID is known.
+
+        Raises ConfigurationError if the provider lists no such VM.
+        """
+        name = (await self.list()).get(provider_id, "")
+        if not name:
+            raise ConfigurationError(
+                f"the class has no VM {provider_id} with a machine's name: give --machinename"
+            )
+        return name
+
     async def list(self) -> Mapping[str, str]:
         """Return the class's VMs: provider IDs with machine names."""
         request = ListMachinesRequest(self.machine_class, self.secret)
@@ -119,3 +138,18 @@ class VmCalls:
             )
         )
         return found
+
+    def changed_since(self, last_applied: MachineClass | None) -> tuple[str, ...] | None:
+        """Return the fields of the provider spec that differ; None if the former is unknown."""
+        if last_applied is None:
+            return None
+        before, now = last_applied.provider_spec, self.machine_class.provider_spec
+        return tuple(sorted(_paths(merge_diff(before, now) or {})))
+
+
+def _paths(difference: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    for key, value in difference.items():
+        if isinstance(value, Mapping) and value:
+            yield from _paths(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"

@@ -71,18 +71,18 @@ class Session:
         finally:
             await transport.aclose()
 
-    def show(self, found: Found, *, done: str) -> None:
+    def show(self, found: Found, *, done: str, changed: tuple[str, ...] | None = None) -> None:
+        """``changed``: fields of the provider spec, if they are known; never their values."""
         if self.json:
-            click.echo(
-                orjson.dumps(
-                    {
-                        "machineName": found.machine,
-                        "providerID": found.provider_id,
-                        "nodeName": found.node_name,
-                        "initialized": found.initialized,
-                    }
-                )
-            )
+            facts: dict[str, object] = {
+                "machineName": found.machine,
+                "providerID": found.provider_id,
+                "nodeName": found.node_name,
+                "initialized": found.initialized,
+            }
+            if changed is not None:
+                facts["changed"] = list(changed)
+            click.echo(orjson.dumps(facts))
             return
         click.echo(f"{done}: {found.machine}")
         click.echo(f"  provider ID  {found.provider_id}")
@@ -90,6 +90,8 @@ class Session:
             click.echo(f"  node name    {found.node_name}")
         if not found.initialized:
             click.echo("  not initialized")
+        if changed is not None:
+            click.echo(f"  changed      {', '.join(changed) or 'nothing'}")
 
     def say(self, text: str, **facts: str) -> None:
         click.echo(orjson.dumps(facts) if self.json else text)
@@ -138,14 +140,26 @@ def _common(command: Callable[P, None]) -> Callable[P, None]:
     return wrapped
 
 
-_name = click.option("--machinename", "--machine-name", required=True,
-                     help="Name of the machine, which identifies its VM.")  # fmt: skip
+_new_name = click.option("--machinename", "--machine-name", required=True,
+                         help="Name of the machine, which identifies its VM.")  # fmt: skip
+_name = click.option("--machinename", "--machine-name", default="",
+                     help="Name of the machine; found by --machineid if not given.")  # fmt: skip
 _id = click.option("--machineid", "--machine-id", default="",
                    help="Provider ID of the VM, where it is known.")  # fmt: skip
 
 
+async def _named(calls: VmCalls, name: str, provider_id: str) -> str:
+    """Return which machine is meant, by its name or its VM's ID."""
+    return name or await calls.name_of(provider_id)
+
+
+def _check_named(name: str, provider_id: str) -> None:
+    if not name and not provider_id:
+        raise click.UsageError("one of --machinename and --machineid is needed")
+
+
 @vm.command()
-@_name
+@_new_name
 @click.option("--initialize/--no-initialize", default=True, show_default=True,
               help="Also initialize it, as the machine controller does.")  # fmt: skip
 @_common
@@ -176,10 +190,12 @@ def create(*, machinename: str, initialize: bool, **options: Any) -> None:
 @_common
 def status(*, machinename: str, machineid: str, **options: Any) -> None:
     """Show the VM of a machine; exit with 1 if there is none."""
+    _check_named(machinename, machineid)
     session = Session(options)
 
     async def call(calls: VmCalls) -> None:
-        session.show(await calls.status(machinename, machineid), done="found")
+        name = await _named(calls, machinename, machineid)
+        session.show(await calls.status(name, machineid), done="found")
 
     session.run(call)
 
@@ -190,11 +206,13 @@ def status(*, machinename: str, machineid: str, **options: Any) -> None:
 @_common
 def delete(*, machinename: str, machineid: str, **options: Any) -> None:
     """Delete the VM of a machine, and all that was made with it; one that is gone is fine, too."""
+    _check_named(machinename, machineid)
     session = Session(options)
 
     async def call(calls: VmCalls) -> None:
-        await calls.delete(machinename, machineid)
-        session.say(f"deleted: {machinename}", machineName=machinename, deleted="true")
+        name = await _named(calls, machinename, machineid)
+        await calls.delete(name, machineid)
+        session.say(f"deleted: {name}", machineName=name, deleted="true")
 
     session.run(call)
 
@@ -226,11 +244,18 @@ def list_(**options: Any) -> None:
                    "no more is taken off the VM.")  # fmt: skip
 @_common
 def update(*, machinename: str, machineid: str, last_applied: Path | None, **options: Any) -> None:
-    """Bring the VM of a machine to what the class says now, where it can be changed."""
+    """Bring the VM of a machine to what the class says now, where it can be changed.
+
+    With --last-applied it also says in which fields the class differs; without, only the provider
+    knows.
+    """
+    _check_named(machinename, machineid)
     session = Session(options)
 
     async def call(calls: VmCalls) -> None:
         before = read_class(last_applied) if last_applied else None
-        session.show(await calls.update(machinename, machineid, before), done="updated")
+        name = await _named(calls, machinename, machineid)
+        found = await calls.update(name, machineid, before)
+        session.show(found, done="updated", changed=calls.changed_since(before))
 
     session.run(call)

@@ -56,7 +56,7 @@ SOON = (3.0, 5.5)
 """Seconds within which the first retry comes: time may heal it."""
 SLOWLY = (20.0, 31.0)
 """The same where somebody must mend something: not required, but nobody has to ask for it."""
-QUOTA = (20.0, 150.0)
+QUOTA = (118.0, 160.0)
 """The same where capacity must become free: by ``--resource-exhausted-retry``, here 2 minutes."""
 LISTED_SLOWLY = (40.0, 61.0)
 NEXT_PERIOD = (800.0, 901.0)

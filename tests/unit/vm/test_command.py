@@ -12,6 +12,13 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mcm.cli import main
+from mcm.driver import (
+    GetMachineStatusRequest,
+    GetMachineStatusResponse,
+    UnsupportedDriver,
+    UpdateMachineRequest,
+    UpdateMachineResponse,
+)
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "provider-directory"
 TOKEN = "open sesame, please"
@@ -78,6 +85,56 @@ def test_a_vm_s_life(vm: Vm, cloud: Path) -> None:
     assert vm("delete", "--machinename=test").output == "deleted: test\n"
     assert vm("delete", "--machinename=test").exit_code == 0
     assert vms_in(cloud) == []
+
+
+def test_a_vm_is_found_and_deleted_by_its_id_alone(vm: Vm, cloud: Path) -> None:
+    vm("create", "--machinename=test")
+    by_id = "--machineid=directory:///ours/test"
+    assert vm("status", by_id).output.startswith("found: test\n")
+    assert vm("delete", by_id).output == "deleted: test\n"
+    assert vms_in(cloud) == []
+    lost = vm("delete", by_id)
+    assert lost.exit_code == 1
+    assert "the class has no VM directory:///ours/test" in lost.stderr
+    assert lost.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["status", "delete", "update"])
+def test_without_name_and_id_nothing_is_asked(vm: Vm, verb: str) -> None:
+    refused = vm(verb)
+    assert refused.exit_code == 2
+    assert "one of --machinename and --machineid is needed" in refused.stderr
+
+
+class Updatable(UnsupportedDriver):
+    """A cloud that brings VMs to what their class says; it has all of them."""
+
+    async def get_machine_status(
+        self, request: GetMachineStatusRequest
+    ) -> GetMachineStatusResponse:
+        return GetMachineStatusResponse("cloud:///a", "a")
+
+    async def update_machine(self, request: UpdateMachineRequest) -> UpdateMachineResponse:
+        return UpdateMachineResponse()
+
+
+def test_an_update_says_which_fields_changed_and_not_to_what(
+    vm: Vm, class_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcm.vm.command.load_provider", lambda name: lambda context: Updatable())
+    before = tmp_path / "before.yaml"
+    for path, spec in (
+        (before, {"size": "s", "tags": {"a": "1", "b": "2"}}),
+        (class_file, {"size": "s", "tags": {"a": "secretive"}, "zone": "z"}),
+    ):
+        manifest = {"kind": "MachineClass", "metadata": {"name": "a"}, "providerSpec": spec}
+        path.write_text(yaml.safe_dump(manifest))
+    told = vm("update", "--machinename=test", "--last-applied", str(before))
+    assert told.output.splitlines()[-1] == "  changed      tags.a, tags.b, zone"
+    assert "secretive" not in told.output
+    as_json = vm("update", "--machinename=test", "--last-applied", str(before), "-o", "json")
+    assert json.loads(as_json.output)["changed"] == ["tags.a", "tags.b", "zone"]
+    assert "changed" not in vm("update", "--machinename=test").output
 
 
 def test_what_is_not_initialized_is_found_and_called_so(vm: Vm) -> None:
