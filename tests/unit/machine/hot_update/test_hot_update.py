@@ -292,6 +292,10 @@ def test_whatever_code_an_update_fails_with_the_machine_goes_on_running(code: Co
             if code is Code.UNIMPLEMENTED:
                 assert len(t.cloud.began) == 1
                 return
+            if code is Code.RESOURCE_EXHAUSTED:
+                await t.b.settle(1.26 * t.b.settings.resource_exhausted_retry.total_seconds())
+                assert len(t.cloud.began) == 2
+                return
             again = t.cloud.began[1] - t.cloud.began[0]
             assert 3.7 <= again <= 5.1 if code.transient else 22.0 <= again <= 30.1
             assert t.cloud.is_at("m", S2)
