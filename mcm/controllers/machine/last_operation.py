@@ -162,13 +162,13 @@ def node_missing(machine: str) -> LastOperation:
 
 
 def join_timed_out(machine: str, timeout: str, *, kind: str) -> LastOperation:
-    text = f"Machine {machine} failed to join the cluster in {timeout} minutes."
+    text = f"Machine {machine} failed to join the cluster in {timeout}."
     return operation(kind, OperationState.FAILED, text)
 
 
 def health_timed_out(machine: str, timeout: str, conditions: str, *, kind: str) -> LastOperation:
     text = (
-        f"Machine {machine} health checks failing since last {timeout} minutes. "
+        f"Machine {machine} health checks failing since last {timeout}. "
         f"Updating machine phase to Failed. Node Conditions: {conditions}"
     )
     return operation(kind, OperationState.FAILED, text)

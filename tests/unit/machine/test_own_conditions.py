@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from mcm.api.core import NodeCondition
 from mcm.api.machine import MachinePhase, MachineStatus
 from mcm.controllers.machine import status as statuses
-from mcm.controllers.machine.health.conditions import conditions_differ, describe, is_healthy
+from mcm.controllers.machine.health.conditions import (
+    conditions_differ,
+    describe_trouble,
+    is_healthy,
+)
 from mcm.controllers.machine.health.decision import decide
 from mcm.controllers.machine.own_conditions import (
     OwnCondition,
@@ -110,7 +114,8 @@ def test_nobody_judges_a_node_by_ours() -> None:
     assert is_healthy((READY, OURS), frozenset({TEMPLATE.value}))
     assert not is_healthy((OURS,), frozenset())
     assert not conditions_differ((READY, OURS), (READY,))
-    assert describe((OURS, READY)) == describe((READY,))
+    assert describe_trouble((OURS, READY), frozenset()) == "none is wrong"
+    assert describe_trouble((OURS,), frozenset()) == "none is reported"
 
 
 def test_a_machine_that_shows_only_ours_never_saw_its_node() -> None:

@@ -30,9 +30,12 @@ def conditions_differ(old: Sequence[NodeCondition], new: Sequence[NodeCondition]
     return _essence(old) != _essence(new)
 
 
-def describe(conditions: Sequence[NodeCondition]) -> str:
-    """Write conditions for people: type, status, reason and message."""
-    return "; ".join(_words(c) for c in sorted(of_node(conditions), key=lambda c: c.type))
+def describe_trouble(conditions: Sequence[NodeCondition], listed: frozenset[str]) -> str:
+    """Write for people what makes a Node unhealthy: type, status, reason and message of each."""
+    reported = sorted(of_node(conditions), key=lambda c: c.type)
+    if not reported:
+        return "none is reported"
+    return "; ".join(_words(c) for c in reported if is_trouble(c, listed)) or "none is wrong"
 
 
 def _words(condition: NodeCondition) -> str:

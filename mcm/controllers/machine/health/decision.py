@@ -29,7 +29,7 @@ from mcm.api.names import (
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.health.conditions import (
     conditions_differ,
-    describe,
+    describe_trouble,
     is_healthy,
     is_trouble,
 )
@@ -121,7 +121,9 @@ def _from_node(
     elif phase is MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL:
         done = last_operation.in_place_updated(machine.metadata.name)
     elif phase is MachinePhase.UNKNOWN:
-        done = last_operation.unhealthy(machine.metadata.name, describe(conditions))
+        done = last_operation.unhealthy(
+            machine.metadata.name, describe_trouble(conditions, settings.node_conditions)
+        )
     elif not differ or _is_unsettled(machine, conditions, settings):
         return None
     else:
@@ -208,7 +210,7 @@ def _against_the_clock(
         return HealthDecision(replaceable=None if is_shown(machine, hold) else hold)
     if not servers.reachable:
         return HealthDecision()
-    return _given_up(machine, node, span, may_fail=may_fail)
+    return _given_up(machine, node, span, settings.node_conditions, may_fail=may_fail)
 
 
 def _limit_of(
@@ -237,7 +239,12 @@ def _unhealthy_since(machine: Machine) -> datetime | None:
 
 
 def _given_up(
-    machine: Machine, node: Node | None, span: timedelta, *, may_fail: Callable[[], bool]
+    machine: Machine,
+    node: Node | None,
+    span: timedelta,
+    listed: frozenset[str],
+    *,
+    may_fail: Callable[[], bool],
 ) -> HealthDecision:
     name, kind = machine.metadata.name, machine.status.last_operation.type
     conditions = node.status.conditions if node else of_node(machine.status.conditions)
@@ -252,7 +259,7 @@ def _given_up(
     if not may_fail():
         return HealthDecision()
     done = last_operation.health_timed_out(
-        name, format_duration(span), describe(conditions), kind=kind
+        name, format_duration(span), describe_trouble(conditions, listed), kind=kind
     )
     return HealthDecision(
         phase=MachinePhase.FAILED,

@@ -153,6 +153,15 @@ def test_a_running_machine_whose_node_fails_becomes_unknown() -> None:
     )
 
 
+def test_of_a_nodes_conditions_only_what_is_wrong_is_told() -> None:
+    conditions = (condition("DiskPressure", "False"), condition("Whatever", "True"), NOT_READY)
+    decision = judge(machine(phase=RUNNING, node="n"), node(conditions=conditions))
+    assert decision.operation is not None
+    assert decision.operation.description.endswith(
+        "Node conditions: Ready=False (KubeletNotReady: no network)"
+    )
+
+
 def test_a_running_machine_whose_node_object_vanished_becomes_unknown() -> None:
     decision = judge(machine(phase=RUNNING, node="n", conditions=(READY,)), None)
     assert decision.phase is UNKNOWN
@@ -180,9 +189,7 @@ def test_a_machine_that_does_not_join_in_time_fails_at_that_very_moment(
     decision = judge(subject, None, now)
     assert (decision.phase, decision.after) == (phase, wait)
     if decision.operation is not None:
-        assert decision.operation.description == (
-            "Machine m failed to join the cluster in 20m0s minutes."
-        )
+        assert decision.operation.description == ("Machine m failed to join the cluster in 20m0s.")
         assert decision.operation.type == "Create"
 
 
@@ -198,7 +205,7 @@ def test_an_unknown_machine_fails_when_its_health_time_is_over() -> None:
     assert decision.gives_up
     assert decision.operation is not None
     assert decision.operation.description == (
-        "Machine m health checks failing since last 10m0s minutes. Updating machine phase to "
+        "Machine m health checks failing since last 10m0s. Updating machine phase to "
         "Failed. Node Conditions: Ready=False (KubeletNotReady: no network)"
     )
 

@@ -78,7 +78,7 @@ async def test_a_machine_that_does_not_join_in_time_fails() -> None:
         await b.until_phase("Pending")
         await b.until_phase("Failed", within=95)
         text = (await b.machine()).status.last_operation.description
-        assert text == "Machine m failed to join the cluster in 1m30s minutes."
+        assert text == "Machine m failed to join the cluster in 1m30s."
         assert b.events()[-1] == "Failed"
 
 
