@@ -342,7 +342,12 @@ def test_decisions_settle_and_never_fail_without_leave(
             since=after(minutes=minutes),
         )
         following = judge(
-            settled, found, after(minutes=minutes), may_fail=may_fail, servers=servers
+            settled,
+            found,
+            after(minutes=minutes),
+            may_fail=may_fail,
+            servers=servers,
+            verdict=verdict,
         )
         assert following.conditions is None
 
