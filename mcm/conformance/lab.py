@@ -11,7 +11,7 @@ from typing import Any, TypeVar, final
 import msgspec
 
 from mcm.api.machine import GROUP, ClassSpec, Machine, MachineClass, MachineSpec
-from mcm.api.meta import ObjectMeta
+from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.api.names import LABEL_NODE
 from mcm.conformance.disclosure import Overhearing, disclosed
 from mcm.conformance.subject import Subject
@@ -24,6 +24,8 @@ from mcm.driver import (
     DeleteMachineResponse,
     Driver,
     DriverError,
+    GenerateMachineClassForMigrationRequest,
+    GenerateMachineClassForMigrationResponse,
     GetMachineStatusRequest,
     GetMachineStatusResponse,
     GetVolumeIDsRequest,
@@ -163,6 +165,14 @@ class Lab:
     async def volume_ids(self, request: GetVolumeIDsRequest) -> tuple[str, ...]:
         answer = await self._call(self.driver.get_volume_ids, request, GetVolumeIDsResponse)
         return tuple(answer.volume_ids)
+
+    async def migrate(
+        self, older: JSONObject, to: MachineClass, class_spec: ClassSpec
+    ) -> MachineClass:
+        request = GenerateMachineClassForMigrationRequest(older, to, class_spec)
+        verb = self.driver.generate_machine_class_for_migration
+        answer = await self._call(verb, request, GenerateMachineClassForMigrationResponse)
+        return answer.machine_class
 
     # ---- what rules ask -------------------------------------------------------------------------
 

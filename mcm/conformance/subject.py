@@ -36,7 +36,8 @@ class Subject:
 
     What is optional makes more rules apply: ``neighbour``, a class of another cluster in the same
     account; ``changed_class``, the class with another hot-updatable part; ``refusals``;
-    ``volumes``, PersistentVolume specs by the volume ID that each must yield.
+    ``volumes``, PersistentVolume specs by the volume ID that each must yield; ``older_classes``,
+    objects of class kinds that the provider had before, by their kind.
 
     ``visible_within`` are the seconds after which the cloud's listings are up to date. ``fleet``
     VMs are made at a time to see whether they get in each other's way, and calls are cancelled at
@@ -50,6 +51,7 @@ class Subject:
     changed_class: MachineClass | None = None
     refusals: Sequence[Refusal] = ()
     volumes: Mapping[str, JSONObject] = field(default_factory=dict)
+    older_classes: Mapping[str, JSONObject] = field(default_factory=dict)
     visible_within: float = 0.0
     fleet: int = 5
     cuts: int = 10

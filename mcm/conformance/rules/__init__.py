@@ -10,6 +10,7 @@ from mcm.conformance.rules import (
     concurrency,
     existence,
     initialization,
+    migration,
     neighbours,
     refusals,
     repetition,
@@ -29,6 +30,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         neighbours,
         updates,
         volumes,
+        migration,
     )
     for found in rules_in(module)
 )

@@ -18,6 +18,8 @@ from mcm.driver import (
     DeleteMachineRequest,
     DeleteMachineResponse,
     DriverError,
+    GenerateMachineClassForMigrationRequest,
+    GenerateMachineClassForMigrationResponse,
     GetMachineStatusRequest,
     GetMachineStatusResponse,
     GetVolumeIDsRequest,
@@ -235,6 +237,22 @@ class FaultyDriver(UnsupportedDriver):
         if self._has("invents volumes"):
             return GetVolumeIDsResponse((*ids, "vol-0"))
         return GetVolumeIDsResponse(ids)
+
+    async def generate_machine_class_for_migration(
+        self, request: GenerateMachineClassForMigrationRequest
+    ) -> GenerateMachineClassForMigrationResponse:
+        await self._await()
+        spec = dict(msgspec.convert(request.provider_specific_machine_class["spec"], dict))
+        if self._has("migrates anew"):
+            self._cloud.made += 1
+            spec["number"] = self._cloud.made
+        made = msgspec.structs.replace(
+            request.machine_class, provider_spec={} if self._has("migrates to nothing") else spec
+        )
+        if self._has("renames what it migrates"):
+            metadata = msgspec.structs.replace(made.metadata, name="another")
+            made = msgspec.structs.replace(made, metadata=metadata)
+        return GenerateMachineClassForMigrationResponse(made)
 
     def _find(self, name: str, cluster: str) -> Vm | None:
         for vm in self._cloud.vms.values():

@@ -65,6 +65,11 @@ FAULTS = {
     "no-volume-has-no-id": ["invents volumes"],
     "volumes-that-it-does-not-know-are-left-out": ["stumbles over volumes"],
     "a-volume-has-its-id": ["invents volumes"],
+    "a-class-of-an-older-kind-becomes-a-machine-class": [
+        "renames what it migrates",
+        "migrates to nothing",
+        "migrates anew",
+    ],
 }
 BY_NAME = {rule.name: rule for rule in RULES}
 
@@ -99,6 +104,7 @@ def subject(*faults: str) -> Subject:
             )
         ],
         cuts=20,
+        older_classes={"MemoryMachineClass": {"spec": {"cluster": "ours"}}},
         volumes={"vol-1": {"csi": {"driver": "memory", "volumeHandle": "vol-1"}}},
     )
 
@@ -131,6 +137,10 @@ def test_what_is_left_behind_is_told_beside_the_violation() -> None:
 def test_a_rule_that_lacks_something_says_what() -> None:
     cloud = Cloud()
     bare = Subject(new_driver=lambda: FaultyDriver(cloud), machine_class=class_of("a"), secret={})
-    for name in ("refusals-have-the-code-that-fits", "a-volume-has-its-id"):
+    for name in (
+        "refusals-have-the-code-that-fits",
+        "a-volume-has-its-id",
+        "a-class-of-an-older-kind-becomes-a-machine-class",
+    ):
         with pytest.raises(NotApplicable, match="the subject names no"):
             check(BY_NAME[name], bare)

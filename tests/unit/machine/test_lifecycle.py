@@ -29,6 +29,9 @@ async def test_a_machine_comes_to_running_in_five_writes_and_one_on_its_node() -
         assert len(b.written("nodes")) == 1
         tokens = [w.method for w in b.writes if "/kube-system/secrets" in w.path]
         assert tokens == ["POST", "DELETE"]
+        count = b.server.requests.total
+        assert count(verb="patch", resource=MACHINES.name, agent="mcm", code=200) == 5
+        assert count(verb="get", resource=MACHINES.name, agent="mcm", code=200) == 0
         made = await b.machine()
         assert made.node_name == "node-m"
         assert made.spec.provider_id == b.driver.vms["m"]
