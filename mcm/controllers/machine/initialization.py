@@ -12,6 +12,7 @@ from datetime import datetime
 
 from mcm.api.machine import Machine, MachinePhase, MachineStatus, OperationType
 from mcm.api.names import STATUS_FALSE
+from mcm.controllers.machine.last_operation import says_uninitialized
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 
 _REASON = "InitializationPending"
@@ -27,9 +28,17 @@ def is_initialized(machine: Machine) -> bool:
 
 
 def is_recorded_as_uninitialized(machine: Machine) -> bool:
-    """Tell whether it says so itself, in whatever phase it is."""
+    """Tell whether it says so itself, in whatever phase it is.
+
+    The Go original keeps no such condition. That it gave up on a machine before the VM was
+    initialised stands only in the text of the last operation.
+    """
     recorded = find_own(machine.status, OwnCondition.INITIALIZED)
-    return recorded is not None and recorded.status == STATUS_FALSE
+    if recorded is not None:
+        return recorded.status == STATUS_FALSE
+    return machine.phase == MachinePhase.FAILED and says_uninitialized(
+        machine.status.last_operation
+    )
 
 
 def as_uninitialized(status: MachineStatus, now: datetime) -> MachineStatus:

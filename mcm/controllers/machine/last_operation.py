@@ -44,6 +44,7 @@ def operation(
 # Creation -----------------------------------------------------------------------------------------
 
 _CREATE = OperationType.CREATE
+_INITIALIZE = "Initialize VM Instance"
 
 
 def creating() -> LastOperation:
@@ -61,8 +62,12 @@ def creation_failed(error: str, code: Code) -> LastOperation:
 
 
 def initialization_failed(error: str, code: Code) -> LastOperation:
-    description = f"Provider error: {error}. Initialize VM Instance"
+    description = f"Provider error: {error}. {_INITIALIZE}"
     return operation(_CREATE, OperationState.FAILED, description, code=code.text)
+
+
+def says_uninitialized(done: LastOperation) -> bool:
+    return done.state == OperationState.FAILED and done.description.endswith(_INITIALIZE)
 
 
 def stale_node() -> LastOperation:

@@ -209,11 +209,15 @@ class Bench:
     """See the module's docstring. ``settings`` as an operator would set them."""
 
     def __init__(
-        self, *, settings: ControllerSettings | None = None, has_target: bool = True
+        self,
+        *,
+        settings: ControllerSettings | None = None,
+        has_target: bool = True,
+        epoch: datetime = EPOCH,
     ) -> None:
         self.settings = settings or ControllerSettings()
         self.has_target = has_target
-        self.clock = LoopClock(EPOCH)
+        self.clock = LoopClock(epoch)
         self.server = ApiServer(clock=self.clock, random=random.Random(1))
         self.client = Client(LoopbackTransport(self.server), clock=self.clock, user_agent="user")
         self.driver = ScriptedDriver(self.clock)
@@ -560,10 +564,11 @@ async def bench(
     has_target: bool = True,
     started: bool = True,
     lenient: bool = False,
+    epoch: datetime = EPOCH,
 ) -> AsyncIterator[Bench]:
     """A bench with the CRDs and, if ``started``, running controllers. ``lenient``: the CRDs are of
-    a kind that takes whatever it is given."""
-    made = Bench(settings=settings, has_target=has_target)
+    a kind that takes whatever it is given. ``epoch``: when its life begins."""
+    made = Bench(settings=settings, has_target=has_target, epoch=epoch)
     manifests = crd_manifests()
     await create_all(made.server, [_lenient(m) for m in manifests] if lenient else manifests)
     if started:

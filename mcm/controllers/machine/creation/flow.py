@@ -183,7 +183,10 @@ class Creation:
         if vm.known_state:
             wanted = status.with_known_state(wanted, vm.known_state)
         if machine.phase not in ("", MachinePhase.CRASH_LOOP_BACK_OFF):
-            return wanted  # health has the word about every other phase
+            # Health has the word about every other phase; but the VM is initialised by now.
+            if last_operation.says_uninitialized(wanted.last_operation):
+                wanted = status.with_operation(wanted, last_operation.creating(), now)
+            return wanted
         if self._has_target:
             wanted = status.with_operation(wanted, last_operation.creating(), now)
             return status.with_phase(wanted, MachinePhase.PENDING, now, timeout_active=True)
