@@ -180,7 +180,17 @@ def health_timed_out(machine: str, timeout: str, conditions: str, *, kind: str) 
 
 
 def invalid(reason: str, *, kind: str) -> LastOperation:
-    return operation(kind or _HEALTH, OperationState.FAILED, f"{_INVALID} {reason}")
+    """Of a machine that exists. Of the types only that of a creation is kept: of others a failure
+    says that an update of the VM, or a drain, is not done."""
+    kept = kind if kind == _CREATE else _HEALTH
+    return operation(kept, OperationState.FAILED, f"{_INVALID} {reason}")
+
+
+def is_work_under_way(done: LastOperation) -> bool:
+    """Tell whether somebody updates a machine that lives, in vain or not, and will say how it
+    ends."""
+    updating = done.type in (_UPDATE, _IN_PLACE, OperationType.DRAIN_NODE)
+    return updating and done.state != OperationState.SUCCESSFUL
 
 
 def says_invalid(done: LastOperation) -> bool:

@@ -16,7 +16,8 @@ from mcm.events import EventType
 
 async def complain_if_invalid(control: ControlCluster, machine: Machine) -> Outcome:
     """Write what is wrong into the last operation, once, and that it is mended; the creation says
-    both itself."""
+    both itself. An update that is not done is not overwritten: its next attempt would be told anew,
+    and overwritten anew."""
     if needs_creation(machine):
         return DONE
     errors, last = validate_machine(machine), machine.status.last_operation
@@ -27,7 +28,7 @@ async def complain_if_invalid(control: ControlCluster, machine: Machine) -> Outc
             await control.write_status(machine, wanted)
         return DONE
     done = last_operation.invalid(describe(errors), kind=last.type)
-    if last.description == done.description:
+    if last.description == done.description or last_operation.is_work_under_way(last):
         return DONE
     control.tell(machine, EventType.WARNING, "Invalid", done.description)
     wanted = status.with_operation(machine.status, done, control.now())

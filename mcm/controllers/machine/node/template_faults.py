@@ -1,6 +1,8 @@
-"""What of a node template, or of a virtual capacity, no API server would take; the rest is applied.
+"""What of a node template, or of a virtual capacity, is not to be applied; the rest is.
 
-The rules are Kubernetes' own for labels, annotations, taints and extended resources.
+That is what no API server would take (the rules are Kubernetes' own for labels, annotations, taints
+and extended resources), and the marks by which machines are kept, updated in place or replaced:
+they say what is the case with one Node, and whoever sets them takes them away again.
 """
 
 from __future__ import annotations
@@ -12,12 +14,45 @@ from typing import Final, final
 from mcm.api.core import Taint
 from mcm.api.labels import is_label_key, is_label_value
 from mcm.api.machine import NodeTemplateSpec, TemplateMeta, TemplateNodeSpec
-from mcm.api.names import EFFECT_NO_EXECUTE, EFFECT_NO_SCHEDULE, EFFECT_PREFER_NO_SCHEDULE
+from mcm.api.names import (
+    ANNOTATION_CORDONED_BY_MCM,
+    ANNOTATION_NOT_MANAGED_BY_MCM,
+    ANNOTATION_PRESERVE,
+    ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+    ANNOTATION_TRIGGER_DELETION,
+    ANNOTATION_UPDATE_FAILED_REASON,
+    EFFECT_NO_EXECUTE,
+    EFFECT_NO_SCHEDULE,
+    EFFECT_PREFER_NO_SCHEDULE,
+    LABEL_CANDIDATE_FOR_UPDATE,
+    LABEL_SELECTED_FOR_UPDATE,
+    LABEL_UPDATE_RESULT,
+    PRESERVE_AUTO,
+    TAINT_PREFER_NO_SCHEDULE,
+    TAINT_PRESERVED,
+)
 from mcm.api.quantities import parse_quantity
 
 _EFFECTS: Final = (EFFECT_NO_SCHEDULE, EFFECT_PREFER_NO_SCHEDULE, EFFECT_NO_EXECUTE)
 _KEY: Final = "the key must be a name of at most 63 characters, with or without a DNS prefix"
 _VALUE: Final = "the value must be empty or at most 63 letters, digits, '-', '_', '.'"
+_MARK: Final = "it marks what is the case with one node, and is not for templates"
+_MARKS: Final = frozenset(
+    {
+        LABEL_CANDIDATE_FOR_UPDATE,
+        LABEL_SELECTED_FOR_UPDATE,
+        LABEL_UPDATE_RESULT,
+        ANNOTATION_CORDONED_BY_MCM,
+        ANNOTATION_NOT_MANAGED_BY_MCM,
+        ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+        ANNOTATION_TRIGGER_DELETION,
+        ANNOTATION_UPDATE_FAILED_REASON,
+        TAINT_PREFER_NO_SCHEDULE,
+        TAINT_PRESERVED,
+    }
+)
+"""Keys of labels, annotations and taints. That a pool's machines are to be kept when they fail is a
+template's to say; which of them is, is not."""
 _SHOWN: Final = 80
 
 
@@ -73,12 +108,16 @@ def _faults_of_map(
 
 
 def _fault_of_label(key: str, value: str) -> str:
+    if key in _MARKS:
+        return _MARK
     if not is_label_key(key):
         return _KEY
     return "" if is_label_value(value) else _VALUE
 
 
 def _fault_of_annotation(key: str, value: str) -> str:
+    if key in _MARKS or (key, value) == (ANNOTATION_PRESERVE, PRESERVE_AUTO):
+        return _MARK
     return "" if is_label_key(key.lower()) else _KEY
 
 
@@ -94,6 +133,8 @@ def _faults_of_taints(taints: Sequence[Taint]) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_taint(taint: Taint) -> str:
+    if taint.key in _MARKS:
+        return _MARK
     if not is_label_key(taint.key):
         return _KEY
     if not is_label_value(taint.value):

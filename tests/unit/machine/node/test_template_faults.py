@@ -8,6 +8,21 @@ from hypothesis import strategies as st
 
 from mcm.api.core import Taint
 from mcm.api.machine import NodeTemplateSpec, TemplateMeta, TemplateNodeSpec
+from mcm.api.names import (
+    ANNOTATION_CORDONED_BY_MCM,
+    ANNOTATION_NOT_MANAGED_BY_MCM,
+    ANNOTATION_PRESERVE,
+    ANNOTATION_SCALE_DOWN_DISABLED,
+    ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+    ANNOTATION_TRIGGER_DELETION,
+    LABEL_CANDIDATE_FOR_UPDATE,
+    LABEL_SELECTED_FOR_UPDATE,
+    LABEL_UPDATE_RESULT,
+    TAINT_CRITICAL_COMPONENTS_NOT_READY,
+    TAINT_INSTANCE_NOT_READY,
+    TAINT_PREFER_NO_SCHEDULE,
+    TAINT_PRESERVED,
+)
 from mcm.controllers.machine.node.template_faults import applicable, faults_of_capacity
 
 LONG = "x" * 64
@@ -57,6 +72,48 @@ def test_labels_follow_the_rules_of_kubernetes(key: str, value: str, *, valid: b
     assert bool(found.faults) != valid
     labels = found.template.metadata.labels if found.template.metadata else None
     assert labels == ({key: value, "other": "x"} if valid else {"other": "x"})
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        *(
+            template(labels={key: "true"})
+            for key in (LABEL_CANDIDATE_FOR_UPDATE, LABEL_SELECTED_FOR_UPDATE, LABEL_UPDATE_RESULT)
+        ),
+        *(
+            template(annotations={key: "true"})
+            for key in (
+                ANNOTATION_CORDONED_BY_MCM,
+                ANNOTATION_NOT_MANAGED_BY_MCM,
+                ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+                ANNOTATION_TRIGGER_DELETION,
+            )
+        ),
+        template(annotations={ANNOTATION_PRESERVE: "auto-preserved"}),
+        template(taints=(taint(TAINT_PRESERVED),)),
+        template(taints=(taint(TAINT_PREFER_NO_SCHEDULE, "True", "PreferNoSchedule"),)),
+    ],
+    ids=str,
+)
+def test_marks_of_one_node_are_not_for_templates(marked: NodeTemplateSpec) -> None:
+    """Applied, each would be put back whenever the step that owns it takes it away."""
+    found = applicable(marked)
+    (fault,) = found.faults
+    assert "is not for templates" in fault
+    assert found.template.metadata is not None
+    assert found.template.spec is not None
+    assert not found.template.metadata.labels
+    assert not found.template.metadata.annotations
+    assert not found.template.spec.taints
+
+
+def test_what_a_pool_may_say_of_all_its_nodes_is_applied() -> None:
+    asked = template(
+        annotations={ANNOTATION_PRESERVE: "when-failed", ANNOTATION_SCALE_DOWN_DISABLED: "true"},
+        taints=(taint(TAINT_INSTANCE_NOT_READY), taint(TAINT_CRITICAL_COMPONENTS_NOT_READY)),
+    )
+    assert applicable(asked).template is asked
 
 
 @pytest.mark.parametrize(
