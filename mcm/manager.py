@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from mcm import __version__
 from mcm.api.core import LEASES, NODES
 from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
+from mcm.api.timestamps import rfc3339
 from mcm.client.client import Client
 from mcm.client.discovery import served
 from mcm.client.errors import ConfigurationError, ServerError, TransportError
@@ -247,6 +248,7 @@ class Manager:
             options=self._options.settings,
             registry=self._registry,
             random=self._random,
+            led_since=self._leases.led_since,
         )
         for room in _ROOMS:
             yield from room.build(context)
@@ -305,6 +307,8 @@ class Manager:
     def _tell_who_leads(self) -> None:
         """Tell who leads, on the leases."""
         logger.info("leading: %d controllers", len(self._controllers))
+        if (since := self._leases.led_since()) is not None:
+            logger.info("timeouts of machines start no earlier than %s", rfc3339(since))
         note = f"{self._identity} became leader"
         for elector in self._electors:
             if elector.lease is not None:

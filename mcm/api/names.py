@@ -111,6 +111,8 @@ ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM: Final = (
 """Beside the former: it was we who set it, so we may take it away."""
 SCALE_DOWN_DISABLED_VALUE: Final = "true"
 
+ANNOTATION_LED_SINCE: Final = "machine.sapcloud.io/led-since"
+"""On our Leases: when one was taken after nobody had held it for long."""
 ANNOTATION_MIGRATED: Final = "machine.sapcloud.io/migrated"
 """On a provider-specific class: a MachineClass has taken its place."""
 MIGRATED_VALUE_PREFIX: Final = "machine-controller-"

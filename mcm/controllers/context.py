@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, final
 
 from prometheus_client import CollectorRegistry
@@ -33,7 +34,8 @@ class ControllerContext:
 
     *control* is the cluster that holds the machine objects, *target* the one the machines join
     (None: no target cluster, then there are no nodes to look at). ``random`` is the only source of
-    chance, so that a simulation can seed it.
+    chance, so that a simulation can seed it. ``led_since`` tells when a time ended in which nobody
+    led (:mod:`mcm.leaderelection.continuity`).
     """
 
     control: ObjectClient
@@ -47,6 +49,7 @@ class ControllerContext:
     options: ControllerSettings
     registry: CollectorRegistry
     random: random.Random
+    led_since: Callable[[], datetime | None] = lambda: None
 
     def queue(self, name: str) -> WorkQueue[str]:
         """Return a new queue that reports under ``name``."""

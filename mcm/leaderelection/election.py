@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import final
 
 from msgspec.structs import replace
@@ -18,9 +18,14 @@ from mcm.api.core import Lease, LeaseSpec
 from mcm.api.meta import ObjectMeta
 from mcm.api.timestamps import micro_time
 from mcm.client.errors import KubeError
+from mcm.leaderelection.continuity import led_since, with_note
 
 RENEWALS_IN_TIME = 1.2
 """How many retry periods must fit into the renew deadline, as in client-go."""
+
+
+_LONGEST = 3600.0
+"""Seconds beyond which a lease's duration excuses no break: anybody can write anything there."""
 
 
 @final
@@ -90,6 +95,7 @@ class Election:
         self._changed_at = 0.0  # when the observed record last changed
         self._renewed_at: float | None = None  # when our last successful write was sent
         self._may_hold = False  # a write of ours may stand in the lease
+        self._led_since: datetime | None = None
 
     @property
     def holder(self) -> str:
@@ -100,6 +106,11 @@ class Election:
     def lease(self) -> Lease | None:
         """The lease as last seen; None before that, and while there is none."""
         return self._lease
+
+    @property
+    def led_since(self) -> datetime | None:
+        """When the lease we took was taken after the last long break (:mod:`.continuity`)."""
+        return self._led_since
 
     @property
     def may_hold(self) -> bool:
@@ -162,11 +173,17 @@ class Election:
         """Return the write that takes or renews the lease just read; None while it is another's."""
         if self._lease is None:
             metadata = ObjectMeta(name=self._name, namespace=self._namespace)
+            self._led_since = led_since(None, wall, failover=self._failover(LeaseSpec()))
             return Write(self._ours(Lease(metadata=metadata), wall), create=True)
-        taken = self.holder not in ("", self._identity)
-        if taken and now < self._changed_at + self._duration_of(self._lease.spec):
+        others = self.holder not in ("", self._identity)
+        if others and now < self._changed_at + self._duration_of(self._lease.spec):
             return None
-        return Write(self._ours(self._lease, wall))
+        if self.holder == self._identity:
+            return Write(self._ours(self._lease, wall))
+        since = led_since(self._lease, wall, failover=self._failover(self._lease.spec))
+        self._led_since = since
+        taken_over = self._ours(self._lease, wall)
+        return Write(with_note(taken_over, wall) if since == wall else taken_over)
 
     def release(self, lease: Lease, wall: datetime) -> Write | None:
         """Return the write that gives up ``lease``, just read; None if it is not ours to give."""
@@ -186,6 +203,11 @@ class Election:
         """Note that nothing of ours stands in the lease any more."""
         self._may_hold = False
         self._lease = None
+
+    def _failover(self, spec: LeaseSpec) -> timedelta:
+        """How long it may take until one who renewed the lease is followed by another."""
+        duration = max(min(self._duration_of(spec), _LONGEST), self.timings.lease_duration)
+        return timedelta(seconds=duration + self.timings.retry_period)
 
     def _duration_of(self, spec: LeaseSpec) -> float:
         """The holder's own word counts; without one, our duration."""

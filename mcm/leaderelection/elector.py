@@ -10,6 +10,7 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import NoReturn, final
 
 from prometheus_client import CollectorRegistry
@@ -95,6 +96,12 @@ class LeaderElector:
     def lease(self) -> Lease | None:
         """The lease as it was last seen; None if there was none."""
         return self._election.lease
+
+    @property
+    def led_since(self) -> datetime | None:
+        """When the lease we took was taken after the last long break (:mod:`.continuity`); None if
+        no such break is known."""
+        return self._election.led_since
 
     def fence(self) -> None:
         """Raise LeadershipLost unless the lease is ours for long enough to finish a request.

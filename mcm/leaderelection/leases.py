@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import NoReturn, final
 
@@ -36,6 +37,12 @@ class AllLeases:
     def time_left(self) -> float:
         """Return the seconds until the first lease must have been renewed."""
         return min((elector.time_left() for elector in self._electors), default=math.inf)
+
+    def led_since(self) -> datetime | None:
+        """Return when the last long break ended in which not all leases were held; None if none is
+        known. To be asked while all are held."""
+        moments = (elector.led_since for elector in self._electors)
+        return max((moment for moment in moments if moment is not None), default=None)
 
     async def hold(self, name: str, won: Callable[[], None]) -> NoReturn:
         """Contend for one of the leases, call ``won``, and renew it until it is lost.

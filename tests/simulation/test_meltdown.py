@@ -14,7 +14,7 @@ from mcm.api.machine import MACHINES, MachineStatus
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.controllers.settings import ControllerSettings
 from mcm.events import CORE_EVENTS, EVENTS
-from mcm.options import Options
+from mcm.options import LeaderElection, Options
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
 from mcm.simulation.faults import Broken, Fault
@@ -144,6 +144,74 @@ def test_a_manager_that_starts_anew_holds_what_the_one_before_held() -> None:
     run_virtual(main)
 
 
+def test_nobody_is_given_up_for_time_in_which_no_manager_ran() -> None:
+    """The API server is out for 20 minutes, and the manager ends of it; one Node is dark already.
+
+    No process is left that knows of the outage. The one that comes after it is followed by another
+    at once, which knows of it neither.
+    """
+
+    async def main() -> None:
+        async with fleet(zones=("a",), replicas=5, limit=1) as sim:
+            await sim.until(lambda: sim.running() == 5, within=120)
+            dark, vms = min(names(sim, "a")), vm_uids(sim, "a")
+            await switch_off(sim, dark)
+            await sim.until(lambda: sim.phases()["Unknown"] == 1, within=60)
+            await sim.pass_time(2 * MINUTES)
+            outage = sim.faults.add(Broken.REFUSED)
+            await sim.pass_time(20 * MINUTES)
+            outage.lift()
+            assert sim.losses == 1  # and the next process has just been started
+            await sim.pass_time(3 * MINUTES)
+            await restart(sim)
+            await sim.pass_time(6.5 * MINUTES)
+            assert dark in names(sim, "a")
+            assert sim.phases() == {"Running": 4, "Unknown": 1}
+            assert vm_uids(sim, "a") == vms
+            await sim.until(
+                lambda: dark not in names(sim, "a") and sim.running() == 5, within=3 * MINUTES
+            )
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("pause", [1.0, 40.0, 330.0])
+def test_a_manager_that_crashes_all_the_time_still_replaces_what_is_broken(pause: float) -> None:
+    """It works for a minute each time; 330 s is the longest that a kubelet waits, and the lease."""
+
+    async def main() -> None:
+        async with fleet(zones=("a",), replicas=5, limit=1) as sim:
+            await sim.until(lambda: sim.running() == 5, within=120)
+            broken = min(names(sim, "a"))
+            await switch_off(sim, broken)
+            await sim.until(lambda: sim.phases()["Unknown"] == 1, within=60)
+            began, round_trip = sim.clock.monotonic(), pause + 1.5 * MINUTES
+            while sim.clock.monotonic() - began < 10 * MINUTES + 3 * round_trip:
+                await sim.crash_manager()
+                await sim.clock.sleep(pause)
+                sim.start_manager()
+                await sim.pass_time(1 * MINUTES)
+            assert broken not in names(sim, "a")
+
+    run_virtual(main)
+
+
+def test_without_leader_election_no_lease_tells_anything_and_timeouts_run_on() -> None:
+    async def main() -> None:
+        election = replace(Options().leader_election, enabled=False)
+        async with fleet(zones=("a",), replicas=3, limit=1, election=election) as sim:
+            await sim.until(lambda: sim.running() == 3, within=120)
+            broken = min(names(sim, "a"))
+            await switch_off(sim, broken)
+            await sim.until(lambda: sim.phases()["Unknown"] == 1, within=60)
+            await sim.crash_manager()
+            await sim.clock.sleep(9 * MINUTES)
+            sim.start_manager()
+            await sim.until(lambda: broken not in names(sim, "a"), within=3 * MINUTES)
+
+    run_virtual(main)
+
+
 def test_vms_that_are_really_dead_are_held_for_hours_and_can_be_deleted_by_hand() -> None:
     async def main() -> None:
         async with fleet(zones=ZONES, replicas=4, limit=1) as sim:
@@ -168,16 +236,23 @@ def test_vms_that_are_really_dead_are_held_for_hours_and_can_be_deleted_by_hand(
 # ---- fleets, and what befalls them ---------------------------------------------------------------
 
 
-def fleet(*, zones: tuple[str, ...], replicas: int, limit: int) -> _Fleet:
+def fleet(
+    *,
+    zones: tuple[str, ...],
+    replicas: int,
+    limit: int,
+    election: LeaderElection | None = None,
+) -> _Fleet:
     """A simulation with one deployment of so many machines in each zone."""
     settings = replace(
         ControllerSettings(),
         max_concurrent_replacements=limit,
         drain_timeout=timedelta(minutes=1),
     )
-    return _Fleet(
-        Simulation(seed=5, options=replace(Options(), settings=settings)), zones, replicas
-    )
+    options = replace(Options(), settings=settings)
+    if election is not None:
+        options = replace(options, leader_election=election)
+    return _Fleet(Simulation(seed=5, options=options), zones, replicas)
 
 
 class _Fleet:
@@ -218,6 +293,12 @@ def _manifests(zone: str, replicas: int) -> list[JSONObject]:
 def go_dark(sim: Simulation, zone: str) -> Fault:
     """Let the kubelets of a zone reach nothing; their VMs run on. Empty: those of all zones."""
     return sim.kubelet_faults.add(Broken.HANGS, path=f"/(leases|nodes)/{zone}")
+
+
+async def restart(sim: Simulation) -> None:
+    """End the manager's process without a goodbye, if it still runs, and start the next."""
+    await sim.crash_manager()
+    sim.start_manager()
 
 
 async def switch_off(sim: Simulation, name: str) -> None:

@@ -26,6 +26,7 @@ def build(
         recovered=recovered,
         timeout=ctx.options.apiserver_statuscheck_timeout.total_seconds(),
         period=ctx.options.apiserver_statuscheck_period.total_seconds(),
+        led_since=ctx.led_since,
         clock=ctx.clock,
         registry=ctx.registry,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import final
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from mcm.client.errors import KubeError, NotFound
 from mcm.clock import Clock
-from mcm.controllers.reachability.state import Reachability, ReachabilityState
+from mcm.controllers.reachability.state import Reachability, ReachabilityState, no_earlier_than
 from mcm.controllers.runtime import Outcome
 from mcm.metrics import once_per_registry
 
@@ -28,7 +29,8 @@ class ReachabilityProbe:
     """Probes the clusters; ``reconcile`` is the controller's body, with a single key.
 
     ``mirrors_troubled`` says what is wrong with the mirrors (empty: nothing), ``recovered`` is
-    called when all are reachable again, for those whose timeouts stood still.
+    called when all are reachable again, for those whose timeouts stood still. ``led_since`` tells
+    when a time ended in which no process led, and so none observed.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class ReachabilityProbe:
         timeout: float,
         period: float,
         clock: Clock,
+        led_since: Callable[[], datetime | None] = lambda: None,
         registry: CollectorRegistry | None = None,
     ) -> None:
         self._probes = probes
@@ -48,12 +51,13 @@ class ReachabilityProbe:
         self._timeout = timeout
         self._period = period
         self._clock = clock
+        self._led_since = led_since
         self._state = ReachabilityState(tolerance=timeout)
         self._frozen = once_per_registry(registry, _frozen_gauge) if registry else None
 
     @property
     def reachability(self) -> Reachability:
-        return self._state.reachability
+        return no_earlier_than(self._state.reachability, self._led_since())
 
     async def reconcile(self, key: str) -> Outcome:
         """Ask once; sooner again while something is wrong."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import final
 
@@ -18,6 +18,13 @@ class Reachability:
     reachable: bool = True
     restored_at: datetime | None = None
     only_target_lost: bool = False
+
+
+def no_earlier_than(servers: Reachability, moment: datetime | None) -> Reachability:
+    """Return ``servers`` with health timeouts that start no earlier than ``moment``, either."""
+    if moment is None or (servers.restored_at is not None and servers.restored_at >= moment):
+        return servers
+    return replace(servers, restored_at=moment)
 
 
 @final

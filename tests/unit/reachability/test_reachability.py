@@ -11,7 +11,11 @@ from prometheus_client import CollectorRegistry
 from mcm.client.errors import KubeError, NotFound, ServerError, TransportError
 from mcm.clock import LoopClock
 from mcm.controllers.reachability.probing import ReachabilityProbe
-from mcm.controllers.reachability.state import Reachability, ReachabilityState
+from mcm.controllers.reachability.state import (
+    Reachability,
+    ReachabilityState,
+    no_earlier_than,
+)
 from mcm.simulation.virtualtime import run_virtual
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,6 +72,30 @@ def test_servers_are_reachable_exactly_if_the_last_probe_was_answered(answers: l
         else:
             state.missed(monotonic=time)
         assert state.reachability.reachable is answered
+
+
+@pytest.mark.parametrize(
+    ("restored", "led_since", "wanted"),
+    [
+        (None, None, None),
+        (None, 50, 50),
+        (40, None, 40),
+        (40, 50, 50),
+        (60, 50, 60),
+        (50, 50, 50),
+    ],
+)
+@pytest.mark.parametrize("reachable", [True, False])
+def test_timeouts_start_at_the_later_of_recovery_and_leadership(
+    restored: float | None, led_since: float | None, wanted: float | None, *, reachable: bool
+) -> None:
+    def moment(seconds: float | None) -> datetime | None:
+        return None if seconds is None else at(seconds)
+
+    servers = Reachability(reachable=reachable, restored_at=moment(restored))
+    assert no_earlier_than(servers, moment(led_since)) == Reachability(
+        reachable=reachable, restored_at=moment(wanted)
+    )
 
 
 class Cluster:
