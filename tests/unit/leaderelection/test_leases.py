@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import final
 
@@ -206,6 +207,54 @@ async def test_who_stops_in_order_is_followed_within_a_retry_period() -> None:
     await old.stop()
     assert await until(lambda: new.leads) <= RETRY + 0.2
     await new.stop()
+
+
+@virtual
+async def test_a_change_of_leaders_is_no_break_and_an_outage_is_one_for_all_who_follow() -> None:
+    server = LeaseServer()
+    first, heir = Replica(server, "first"), Replica(server, "heir")
+    first.start()
+    await until(lambda: first.leads)
+    assert first.leases.led_since() is not None  # there was no lease: nothing is known
+    heir.start()
+    await CLOCK.sleep(20)
+    await first.kill()
+    await until(lambda: heir.leads)
+    assert heir.leases.led_since() is None
+    await heir.kill()
+    await CLOCK.sleep(20 * 60)
+    after, last = Replica(server, "after"), Replica(server, "last")
+    after.start()
+    await until(lambda: after.leads)
+    resumed = after.leases.led_since()
+    assert resumed is not None
+    assert timedelta() <= CLOCK.now() - resumed < timedelta(seconds=1)
+    await after.stop()
+    last.start()
+    await until(lambda: last.leads)
+    assert last.leases.led_since() == resumed
+    await last.stop()
+
+
+@virtual
+async def test_nobody_led_as_long_as_one_of_the_leases_was_not_held() -> None:
+    """A Go process renews the first for ten minutes; that of the second, which would be the one to
+    look after machines, has gone."""
+    server = LeaseServer()
+    go, fellow = GoProcess(server, "first", "go-1"), GoProcess(server, "second", "go-2")
+    go.start()
+    fellow.start()
+    await until(lambda: go.leads and fellow.leads)
+    await fellow.kill()
+    await CLOCK.sleep(10 * 60)
+    await go.kill()
+    replica = Replica(server, "ours")
+    replica.start()
+    await until(lambda: replica.leads)
+    since = replica.leases.led_since()
+    assert since is not None
+    assert CLOCK.now() - since < timedelta(seconds=1)
+    await replica.stop()
 
 
 @pytest.mark.parametrize("name", NAMES)
