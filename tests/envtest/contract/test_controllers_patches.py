@@ -11,7 +11,13 @@ import msgspec
 import pytest
 
 from mcm.api.core import NODES, Node
-from mcm.api.machine import MACHINES, Machine, NodeTemplateSpec, TemplateNodeSpec
+from mcm.api.machine import (
+    MACHINES,
+    Machine,
+    MachineStatus,
+    NodeTemplateSpec,
+    TemplateNodeSpec,
+)
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_IN_FLIGHT_PROVIDER_SPECS,
@@ -189,8 +195,8 @@ async def test_a_machine_that_its_schema_refuses_by_now_is_let_go(
     assert held.metadata.faults
     change = without_finalizer(held.metadata, MACHINE_FINALIZER)
     assert change is not None
+    again: JSONObject = {**draft, "metadata": {"name": "other"}}
     with pytest.raises(Invalid) as refused:
-        again: JSONObject = {**draft, "metadata": {"name": "other"}}
         await api.client.create(MACHINES, again, namespace=api.namespace)
     if repaired:
         change = with_repairs(held, change, refused.value)
@@ -238,12 +244,13 @@ async def _define(api: Bench, definition: Document) -> None:
 
 async def _until_taken(api: Bench, draft: Document, status_code: int) -> None:
     clock, trial = SystemClock(), {**draft, "metadata": {"name": "trial"}}
-    for _ in range(300):
+    deadline = clock.monotonic() + 30.0
+    while True:
         answer = await api.send("POST", api.machines(), trial, dryRun="All")
         if answer.status == status_code:
             return
+        assert clock.monotonic() < deadline, answer.text
         await clock.sleep(0.1)
-    raise AssertionError(answer.text)
 
 
 async def _node(api: Bench, *taints: Document) -> Node:
@@ -272,7 +279,7 @@ async def _patch_status(api: Bench, of: Node, patch: JSONObject) -> Node:
     )
 
 
-async def _write_status(api: Bench, of: Machine, wanted: status.MachineStatus) -> Machine:
+async def _write_status(api: Bench, of: Machine, wanted: MachineStatus) -> Machine:
     patch = status.patch_of(of, wanted)
     assert patch is not None
     return await api.client.patch(
