@@ -6,12 +6,17 @@ import logging
 
 import pytest
 
+from mcm.api.codec import to_json_object
+from mcm.api.core import SECRETS
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
+from mcm.controllers.machine.node.in_place_marks import Stage
+from mcm.controllers.machine.own_conditions import OwnCondition, with_own
 from mcm.driver import Code
+from mcm.simulation.harness import name_of
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
 from tests.unit.machine.hot_update.cloud import tag_bench, tagged
-from tests.unit.machine.in_place_update.actors import select
+from tests.unit.machine.in_place_update.actors import NEITHER, label, select, until_stage
 
 S1, S2 = tagged(a="1"), tagged(a="2")
 BROKEN: JSONObject = {"spec": {"healthTimeout": "soon"}}
@@ -106,3 +111,58 @@ def test_the_drain_of_an_invalid_machine_says_what_holds_it_up(
 ) -> None:
     _an_invalid_machine_is_drained()
     assert not unexpected(caplog)
+
+
+@on_bench
+async def _the_token_of_an_invalid_machine_is_lost() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.make_machine()
+        await b.until_phase("Pending")
+        await b.crash()
+        (token,) = (
+            name_of(secret)
+            for secret in b.objects(SECRETS)
+            if secret.get("type") == "bootstrap.kubernetes.io/token"
+        )
+        await b.client.delete(SECRETS, token, namespace="kube-system")
+        await change(b, BROKEN)
+        await b.start()
+        await b.settle(120.0)
+        said = (await b.machine()).status.last_operation.description
+        assert said.startswith("The machine is invalid")
+        assert len(b.written("machines", "m")) < 10
+        await change(b, MENDED)
+        await b.settle(120.0)
+        said = (await b.machine()).status.last_operation.description
+        assert "its bootstrap token is gone" in said
+        assert b.events().count("BootstrapTokenLost") == 1
+
+
+def test_an_invalid_machine_whose_token_is_lost_says_one_after_the_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _the_token_of_an_invalid_machine_is_lost()
+    assert not unexpected(caplog)
+
+
+@on_bench
+async def test_a_machine_held_before_its_update_runs_without_that_mark_when_it_is_called_off() -> (
+    None
+):
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        await select(b)
+        await until_stage(b, Stage.READY)
+        await b.settle()
+        m, now = await b.machine(), b.clock.now()
+        held = with_own(m.status, OwnCondition.REPLACEABLE, "False", "ManyUnhealthy", "wait", now)
+        patch: JSONObject = {"status": {"conditions": to_json_object(held)["conditions"]}}
+        await b.client.patch(MACHINES, "m", patch, namespace=NAMESPACE, subresource="status")
+        await b.settle()
+        assert "Replaceable" in {c.type for c in (await b.machine()).status.conditions}
+        await label(b, NEITHER)
+        await b.until_phase("Running")
+        await b.settle()
+        assert "Replaceable" not in {c.type for c in (await b.machine()).status.conditions}

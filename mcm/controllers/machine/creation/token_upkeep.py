@@ -35,8 +35,13 @@ class TokenUpkeep:
         class_ = self._control.class_of(machine)
         if class_ is None or not needs_token(self._control.credentials(class_).data):
             return DONE
-        if machine.status.last_operation.description == last_operation.token_lost().description:
+        last = machine.status.last_operation
+        if last.description == last_operation.token_lost().description:
             return DONE
+        if last_operation.says_invalid(last):
+            return (
+                DONE  # the two would overwrite each other for ever: once it is mended, it is told
+            )
         if await self._tokens.keep(machine):
             return DONE
         now = self._control.now()

@@ -32,6 +32,7 @@ from mcm.controllers.machine.in_place_update.decision import (
 from mcm.controllers.machine.in_place_update.node_condition import stage_patch, without_result
 from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
 from mcm.controllers.machine.node.matching import is_managed
+from mcm.controllers.machine.own_conditions import OwnCondition, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
@@ -125,6 +126,8 @@ class InPlaceUpdate:
         now = self._control.now()
         wanted = status.with_operation(machine.status, move.operation, now)
         wanted = status.with_phase(wanted, move.phase, now)
+        if move.phase is MachinePhase.RUNNING:
+            wanted = without_own(wanted, OwnCondition.REPLACEABLE)  # it is not unhealthy any more
         if node is not None:
             wanted = status.with_conditions(wanted, node.status.conditions)
         written = await self._control.write_status(machine, wanted)
