@@ -53,7 +53,8 @@ class Simulation:
     the kubelets; those of the rest of the world nothing befalls.
 
     Enter it on a :class:`mcm.simulation.virtualtime.VirtualLoop`. ``client`` is the user's own.
-    ``provider`` makes the driver; the VMs that join are those of the simulated cloud.
+    ``provider`` makes the driver; the VMs that join are those of the simulated cloud. ``epoch`` is
+    when it begins.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Simulation:
         node_grace: float = 40.0,
         heartbeat_interval: float = 10.0,
         provider: ProviderFactory = simulated.provider,
+        epoch: datetime = EPOCH,
     ) -> None:
         self.random = random.Random(seed)
-        self.clock = LoopClock(EPOCH)
+        self.clock = LoopClock(epoch)
         self.server = ApiServer(clock=self.clock, random=random.Random(self.random.random()))
         self.faults = FaultPlan(random=random.Random(self.random.random()))
         self.kubelet_faults = FaultPlan(random=random.Random(seed))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcm.api.timestamps import parse_rfc3339
-from tests.unit.machine.bench import Bench
+from mcm.sandbox.apiserver.server import ApiServer
 
 _FOLDER = Path(__file__).parents[2] / "api" / "recorded"
 _GROUP = "machine.sapcloud.io"
@@ -115,14 +115,12 @@ def _latest(obj: Document, so_far: datetime) -> datetime:
     return max((*times, so_far))
 
 
-def put(b: Bench, moment: Moment) -> None:
-    """Make the bench's cluster and cloud what they were at that moment."""
+def put(server: ApiServer, moment: Moment) -> None:
+    """Store what there was at that moment, as it was."""
     for resource, storage in _STORAGES.items():
         for name, obj in moment.objects[resource].items():
             namespace = obj["metadata"].get("namespace", "")
-            b.server.store.create(storage, namespace, name, deepcopy(obj))  # which keeps it
-    b.driver.vms.update({name: f"fake:///{name}" for name in moment.vms})
-    b.driver.node_names.update({name: name for name in moment.machines})
+            server.store.create(storage, namespace, name, deepcopy(obj))  # which keeps it
 
 
 def soon_after(moment: Moment) -> datetime:

@@ -65,7 +65,9 @@ def test_whatever_stood_there_is_finished(event: recorded.Event) -> None:
     @on_bench
     async def main() -> None:
         async with bench(started=False, epoch=recorded.soon_after(moment)) as b:
-            recorded.put(b, moment)
+            recorded.put(b.server, moment)
+            b.driver.vms.update({name: f"fake:///{name}" for name in moment.vms})
+            b.driver.node_names.update({name: name for name in moment.machines})
             kubelets = asyncio.create_task(Kubelets(b).run())
             await b.start()
             try:
