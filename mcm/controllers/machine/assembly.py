@@ -12,6 +12,7 @@ from mcm.controllers.machine.class_migration.migration import ClassMigration
 from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.claim import claim
+from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.flow import Creation
 from mcm.controllers.machine.creation.timeout import CreationTimeout
 from mcm.controllers.machine.creation.token_upkeep import TokenUpkeep
@@ -66,7 +67,9 @@ class Assembly:
         """Return what is done at each step; those of Nodes only if there is a target cluster."""
         if self.target is None:
             return self._acts_of_the_vm(None)
-        tokens = BootstrapTokens(self.control, self.target, self.memory.tokens)
+        tokens = BootstrapTokens(
+            self.control, self.target, self.memory.tokens, time=self._creation_time()
+        )
         return {**self._acts_of_the_vm(tokens), **self._acts_of_the_node(self.target, tokens)}
 
     def _acts_of_the_vm(self, tokens: BootstrapTokens | None) -> Mapping[Step, StepAct]:
@@ -96,6 +99,7 @@ class Assembly:
             target,
             nodes=nodes,
             held_since=memory.held_since,
+            time=self._creation_time(),
             giving_up=self.giving_up,
             reachability=self.reachability,
             tokens=tokens,
@@ -123,8 +127,14 @@ class Assembly:
         )
 
     def _creation(self, tokens: BootstrapTokens | None) -> Creation:
+        time = self._creation_time()
         vms = VMCreation(
-            self.control, self.target, provider=self.provider, tokens=tokens, metrics=self.metrics
+            self.control,
+            self.target,
+            provider=self.provider,
+            tokens=tokens,
+            time=time,
+            metrics=self.metrics,
         )
         return Creation(
             self.control,
@@ -132,8 +142,9 @@ class Assembly:
             has_target=self.target is not None,
             places=self.memory.places,
             backoff=self.memory.backoff,
-            turns=Turns(self.control, self.memory.shared),
+            turns=Turns(self.control, self.memory.shared, time=time),
             obstacles=self.memory.obstacles,
+            time=time,
         )
 
     def _creation_timeout(self) -> CreationTimeout:
@@ -141,8 +152,14 @@ class Assembly:
             self.control,
             obstacles=self.memory.obstacles,
             shared=self.memory.shared,
-            seen=self.memory.first_sights,
+            time=self._creation_time(),
+            told=self.memory.told_timeouts,
             reachability=self.reachability,
+        )
+
+    def _creation_time(self) -> CreationTime:
+        return CreationTime(
+            self.control, seen=self.memory.first_sights, reachability=self.reachability
         )
 
     def _drain(self) -> NodeDrain | None:

@@ -41,6 +41,8 @@ class Memory:
     shared: SharedBackoff
     obstacles: Obstacles = field(default_factory=Obstacles)
     first_sights: dict[str, FirstSight] = field(default_factory=dict)
+    told_timeouts: set[str] = field(default_factory=set)
+    """Machines of which it was told that their creation timeout cannot be read."""
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     """What servers refused to write on a machine's Node."""
     held_since: dict[str, float] = field(default_factory=dict)
@@ -59,3 +61,4 @@ class Memory:
         self.lost_node.discard(uid)
         self.obstacles.forget(uid)
         self.first_sights.pop(uid, None)
+        self.told_timeouts.discard(uid)

@@ -32,7 +32,7 @@ from mcm.client.errors import (
     NotFound,
     Unauthorized,
 )
-from mcm.controllers.machine.creation.deadline import join_deadline
+from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 
 logger = logging.getLogger(__name__)
@@ -84,17 +84,23 @@ class BootstrapTokens:
     """
 
     def __init__(
-        self, control: ControlCluster, target: TargetCluster, known: MutableMapping[str, Token]
+        self,
+        control: ControlCluster,
+        target: TargetCluster,
+        known: MutableMapping[str, Token],
+        *,
+        time: CreationTime,
     ) -> None:
         self._control = control
         self._target = target
         self._known = known
+        self._time = time
 
     async def ensure(self, machine: Machine) -> Token:
         """Return the token of ``machine`` for a VM about to be made: valid for a while, and until
         the VM must have joined. Raises TokenRefused, and what the API client raises."""
         now = self._control.now()
-        needed = max(self._must_have_joined(machine), now + _STILL_USEFUL)
+        needed = max(self._time.end(machine), now + _STILL_USEFUL)
         with _refusals():
             known = self._known.get(machine.metadata.uid)
             if known is not None and (kept := await self._kept(machine, known, needed)):
@@ -113,7 +119,7 @@ class BootstrapTokens:
             known = self._known.get(machine.metadata.uid) or await self._find(machine)
             if known is None:
                 return await self._has_one_of_the_go_original(machine)
-            return await self._kept(machine, known, self._must_have_joined(machine)) is not None
+            return await self._kept(machine, known, self._time.end(machine)) is not None
 
     async def revoke(self, machine: Machine) -> None:
         """Delete the machine's token, if it has one. Failing is no harm: it is tried again when the
@@ -146,15 +152,11 @@ class BootstrapTokens:
             self._known[machine.metadata.uid] = kept
         return kept
 
-    def _must_have_joined(self, machine: Machine) -> datetime:
-        now = self._control.now()
-        return join_deadline(machine, self._control.settings_of(machine), now)
-
     def _expiration(self, machine: Machine) -> datetime:
         """Return until when a token made or prolonged now is valid. A machine that no set replaces
         goes on trying after its time."""
         now, timeout = self._control.now(), self._control.settings_of(machine).creation_timeout
-        return max(self._must_have_joined(machine), now + max(timeout, 2 * _STILL_USEFUL))
+        return max(self._time.end(machine), now + max(timeout, 2 * _STILL_USEFUL))
 
     async def _publish(self, machine: Machine, token: Token) -> Token | None:
         """Make ``token`` valid, or find the machine's own of that id; None: the id is another's."""

@@ -6,6 +6,7 @@ identity (label, priority, provider ID); then the phase.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import final
@@ -20,6 +21,7 @@ from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.bootstrap_token import TokenRefused
+from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.identity import identity_patch
 from mcm.controllers.machine.creation.inputs import CreationInputs, inputs_for
 from mcm.controllers.machine.creation.obstacles import Obstacle, ObstacleKind, Obstacles
@@ -52,6 +54,7 @@ class Creation:
         backoff: MachineBackoff,
         turns: Turns,
         obstacles: Obstacles,
+        time: CreationTime,
     ) -> None:
         self._control = control
         self._vms = vms
@@ -60,6 +63,7 @@ class Creation:
         self._backoff = backoff
         self._turns = turns
         self._obstacles = obstacles
+        self._time = time
 
     async def create(self, machine: Machine) -> Outcome:
         """Bring ``machine`` as far as possible towards Pending, or Available without target."""
@@ -68,7 +72,7 @@ class Creation:
         except Conflict:
             raise
         except KubeError as error:
-            self._stuck(machine, ObstacleKind.REQUEST, f"a request to an API server fails: {error}")
+            await self._request_failed(machine, error)
             raise
 
     async def _create(self, machine: Machine) -> Outcome:
@@ -98,9 +102,9 @@ class Creation:
                 return await self._make(inputs)
 
     async def _blocked(self, machine: Machine, kind: ObstacleKind, reason: str) -> Outcome:
-        now, settings = self._control.now(), self._control.settings_of(machine)
         self._stuck(machine, kind, reason)
-        wanted = provider_answers.on_blocked(machine, reason, settings, now)
+        now, late = self._control.now(), self._time.is_over(machine)
+        wanted = provider_answers.on_blocked(machine, reason, now, late=late)
         if not status.is_repetition(machine.status, wanted):
             self._control.tell(machine, EventType.WARNING, "CreationBlocked", reason)
             await self._control.write_status(machine, wanted)
@@ -112,15 +116,31 @@ class Creation:
         last = machine.status.last_operation
         if machine.phase or last.description:
             return Outcome(reason=text)
-        left = (obstacle.since + _LONG - self._control.now()).total_seconds()
+        left = self._short_for(obstacle)
         if left > 0:
             return Outcome(after=left, reason=text)
+        await self._show_wait(machine, obstacle, text)
+        return Outcome(reason=text)
+
+    async def _request_failed(self, machine: Machine, error: KubeError) -> None:
+        """Say that an API server fails, once, if it lasts; the pass is repeated anyway."""
+        text = f"a request to an API server fails: {error}"
+        obstacle = self._stuck(machine, ObstacleKind.REQUEST, text)
+        current = self._control.current(machine)
+        if current is not None and self._short_for(obstacle) <= 0:
+            with suppress(KubeError):  # it may be this very server
+                await self._show_wait(current, obstacle, text)
+
+    def _short_for(self, obstacle: Obstacle) -> float:
+        """Return the seconds until ``obstacle`` has lasted so long that it is worth a write."""
+        return (obstacle.since + _LONG - self._control.now()).total_seconds()
+
+    async def _show_wait(self, machine: Machine, obstacle: Obstacle, text: str) -> None:
         done = last_operation.creation_awaits(
             f"Waiting since {rfc3339(obstacle.since)}: {text}. It goes on by itself."
         )
         wanted = status.with_operation(machine.status, done, self._control.now())
-        await self._control.write_status(machine, wanted)
-        return Outcome(reason=text)
+        await self._control.write_failure(machine, wanted)
 
     async def _held(self, machine: Machine, inputs: CreationInputs, hold: Hold) -> Outcome:
         text = f"waiting for other machines, as one was refused: {hold.refusal.text}"

@@ -1,4 +1,7 @@
-"""The creation flow's decisions: what each answer of the provider means for the machine."""
+"""The creation flow's decisions: what each answer of the provider means for the machine.
+
+``late`` says that the time to create it is over, so that it is given up.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,7 @@ from typing import final
 from mcm.api.machine import LastOperation, Machine, MachinePhase, MachineStatus
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import Pace, pace_of
-from mcm.controllers.machine.creation.deadline import is_late
 from mcm.controllers.machine.initialization import as_uninitialized
-from mcm.controllers.machine.settings import MachineSettings
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
 
@@ -53,7 +54,7 @@ class CreationFailure:
 
 
 def on_status_error(
-    machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
+    machine: Machine, error: DriverError | None, text: str, now: datetime, *, late: bool
 ) -> CreationFailure:
     """Judge a GetMachineStatus that leaves open whether there is a VM.
 
@@ -64,14 +65,14 @@ def on_status_error(
         error.code.transient or error.code in (Code.OUT_OF_RANGE, Code.RESOURCE_EXHAUSTED)
     )
     pace = Pace.TRANSIENT if soon else Pace.LASTING
-    return _creation_failure(machine, error, text, settings, now, pace=pace)
+    return _creation_failure(machine, error, text, now, late=late, pace=pace)
 
 
 def on_creation_error(
-    machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
+    machine: Machine, error: DriverError | None, text: str, now: datetime, *, late: bool
 ) -> CreationFailure:
     """Judge a failed CreateMachine. ``error`` None: only its text is known."""
-    return _creation_failure(machine, error, text, settings, now, pace=pace_of(error))
+    return _creation_failure(machine, error, text, now, late=late, pace=pace_of(error))
 
 
 def skips_initialization(error: DriverError | None) -> bool:
@@ -80,28 +81,24 @@ def skips_initialization(error: DriverError | None) -> bool:
 
 
 def on_initialization_error(
-    machine: Machine, error: DriverError | None, text: str, settings: MachineSettings, now: datetime
+    machine: Machine, error: DriverError | None, text: str, now: datetime, *, late: bool
 ) -> CreationFailure:
     """Judge a failed InitializeMachine that must be repeated; that it must is recorded."""
     code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, last_operation.initialization_failed(text, code), settings, now)
+    failed = _failed(machine, last_operation.initialization_failed(text, code), now, late=late)
     failed = _with_known_state(as_uninitialized(failed, now), error, keep=True)
     soon = error is not None and (error.code.transient or code in _INITIALIZED_SOON)
     return CreationFailure(failed, Pace.TRANSIENT if soon else Pace.LASTING, code)
 
 
-def on_blocked(
-    machine: Machine, reason: str, settings: MachineSettings, now: datetime
-) -> MachineStatus:
+def on_blocked(machine: Machine, reason: str, now: datetime, *, late: bool) -> MachineStatus:
     """Say what must be mended before there is anything to ask the provider for."""
-    return _failed(machine, last_operation.creation_blocked(reason), settings, now)
+    return _failed(machine, last_operation.creation_blocked(reason), now, late=late)
 
 
-def on_held(
-    machine: Machine, held: LastOperation, settings: MachineSettings, now: datetime
-) -> MachineStatus:
+def on_held(machine: Machine, held: LastOperation, now: datetime, *, late: bool) -> MachineStatus:
     """Say that the machine waits as its provider refuses others like it."""
-    return _failed(machine, held, settings, now)
+    return _failed(machine, held, now, late=late)
 
 
 def on_stale_node(machine: Machine, now: datetime) -> MachineStatus:
@@ -119,23 +116,20 @@ def _creation_failure(
     machine: Machine,
     error: DriverError | None,
     text: str,
-    settings: MachineSettings,
     now: datetime,
     *,
+    late: bool,
     pace: Pace,
 ) -> CreationFailure:
     code = error.code if error else Code.UNKNOWN
-    failed = _failed(machine, last_operation.creation_failed(text, code), settings, now)
+    failed = _failed(machine, last_operation.creation_failed(text, code), now, late=late)
     kept = _with_known_state(failed, error, keep=pace is not Pace.LASTING)
     return CreationFailure(kept, pace, code)
 
 
-def _failed(
-    machine: Machine, done: LastOperation, settings: MachineSettings, now: datetime
-) -> MachineStatus:
+def _failed(machine: Machine, done: LastOperation, now: datetime, *, late: bool) -> MachineStatus:
     """A machine that is given up is out of the phases which tell by themselves that its VM is not
     initialised: it is recorded."""
-    late = is_late(machine, settings, now)
     phase = MachinePhase.FAILED if late else MachinePhase.CRASH_LOOP_BACK_OFF
     changed = status.with_operation(machine.status, done, now)
     if late:

@@ -6,7 +6,7 @@ over one that is not through, and a timer brings that pass about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableSet
 from typing import final
 
 from mcm.api.durations import format_duration
@@ -15,7 +15,7 @@ from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.api.timestamps import rfc3339
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.creation import provider_answers
-from mcm.controllers.machine.creation.deadline import FirstSight, first_sight, seconds_left
+from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.obstacles import Obstacles
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.ports import ControlCluster
@@ -29,7 +29,8 @@ _NOTHING_KNOWN = "this process has not got to try it"
 
 @final
 class CreationTimeout:
-    """The end of a machine's time to be created. ``seen`` holds the first sight of each, by UID."""
+    """The end of a machine's time to be created. ``told`` holds the UIDs of those whose annotation
+    was found unreadable."""
 
     def __init__(
         self,
@@ -37,44 +38,40 @@ class CreationTimeout:
         *,
         obstacles: Obstacles,
         shared: SharedBackoff,
-        seen: MutableMapping[str, FirstSight],
+        time: CreationTime,
+        told: MutableSet[str],
         reachability: Callable[[], Reachability],
     ) -> None:
         self._control = control
         self._obstacles = obstacles
         self._shared = shared
-        self._seen = seen
+        self._time = time
+        self._told = told
         self._reachability = reachability
 
     async def check(self, machine: Machine) -> Outcome:
         """Fail ``machine``, which is not through yet, if its time is over; else look again when it
         will be. Raises Conflict if the machine changed since it was read."""
-        control, uid = self._control, machine.metadata.uid
-        monotonic = control.clock.monotonic()
-        if uid not in self._seen:
-            self._tell_if_unreadable(machine)
-        seen = self._seen.setdefault(uid, first_sight(machine, control.now(), monotonic))
-        timeout, servers = control.settings_of(machine).creation_timeout, self._reachability()
-        left = seconds_left(timeout, seen, monotonic)
-        if servers.restored_at is not None:
-            # What could not be done while a server was out of reach has its time from then on.
-            left = max(left, (servers.restored_at + timeout - control.now()).total_seconds())
+        control = self._control
+        self._tell_if_unreadable(machine)
+        left = self._time.left(machine)
         if left > 0:
             return Outcome(after=left + 0.001, reason="creation timeout")
-        if not servers.reachable:
+        if not self._reachability().reachable:
             return DONE  # its recovery brings all machines back
         wanted = self._given_up(machine)
         written = await control.write_status(machine, wanted)
         note = written.status.last_operation.description
         control.tell(machine, EventType.WARNING, "Failed", note)
         if machine.metadata.controller_ref() is not None:
-            self._shared.forget(uid, monotonic)
+            self._shared.forget(machine.metadata.uid, control.clock.monotonic())
         return DONE
 
     def _tell_if_unreadable(self, machine: Machine) -> None:
         text = machine.metadata.annotations.get(ANNOTATION_EFFECTIVE_CREATION_TIMEOUT)
-        if text is None or is_span(text):
+        if text is None or is_span(text) or machine.metadata.uid in self._told:
             return
+        self._told.add(machine.metadata.uid)
         note = (
             f"The annotation {ANNOTATION_EFFECTIVE_CREATION_TIMEOUT} is ignored: "
             f"{text[:80]!r} is no duration like 20m0s"

@@ -14,7 +14,7 @@ from mcm.api.machine import Machine, OperationState, OperationType
 from mcm.api.timestamps import rfc3339
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.creation import provider_answers
-from mcm.controllers.machine.creation.deadline import join_deadline
+from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure
 from mcm.controllers.machine.creation.shared_backoff import Group, Hold, Refusal, SharedBackoff
@@ -27,8 +27,11 @@ _ZONE = "topology.kubernetes.io/zone"
 class Turns:
     """Machines whose VM is recorded take no turns: they ask for nothing new."""
 
-    def __init__(self, control: ControlCluster, shared: SharedBackoff) -> None:
+    def __init__(
+        self, control: ControlCluster, shared: SharedBackoff, *, time: CreationTime
+    ) -> None:
         self._control = control
+        self._time = time
         self._shared = shared
 
     def hold(self, inputs: CreationInputs) -> Hold | None:
@@ -89,13 +92,12 @@ class Turns:
         ):
             return machine
         control, now = self._control, self._control.now()
-        settings = control.settings_of(machine)
-        reason = hold_text(
-            inputs, hold, until=rfc3339(join_deadline(machine, settings, now)), now=rfc3339(now)
-        )
+        until = rfc3339(self._time.end(machine))
+        reason = hold_text(inputs, hold, until=until, now=rfc3339(now))
         held = last_operation.creation_held(reason, code)
+        late = self._time.is_over(machine)
         return await control.write_failure(
-            machine, provider_answers.on_held(machine, held, settings, now)
+            machine, provider_answers.on_held(machine, held, now, late=late)
         )
 
     def _now(self) -> float:

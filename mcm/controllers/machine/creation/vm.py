@@ -18,7 +18,7 @@ from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.claim import claimed
-from mcm.controllers.machine.creation.deadline import AT_LEAST_TRIED_FOR, join_deadline
+from mcm.controllers.machine.creation.deadline import AT_LEAST_TRIED_FOR, CreationTime
 from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure, Existence
 from mcm.controllers.machine.creation.user_data import user_data_for
@@ -84,12 +84,14 @@ class VMCreation:
         *,
         provider: Provider,
         tokens: BootstrapTokens | None,
+        time: CreationTime,
         metrics: MachineMetrics,
     ) -> None:
         self._control = control
         self._target = target
         self._provider = provider
         self._tokens = tokens
+        self._time = time
         self._metrics = metrics
 
     async def ensure(self, inputs: CreationInputs) -> Vm:
@@ -114,9 +116,9 @@ class VMCreation:
         except ProviderFailed as failure:
             if provider_answers.skips_initialization(failure.error):
                 return self._named(machine, replace(vm, initialized=True))
-            settings, now = self._control.settings_of(machine), self._control.now()
+            now, late = self._control.now(), self._time.is_over(machine)
             failed = provider_answers.on_initialization_error(
-                machine, failure.error, failure.text, settings, now
+                machine, failure.error, failure.text, now, late=late
             )
             raise CreationIncomplete(failed) from failure
         self._metrics.initialized(machine, inputs.class_, self._control.now())
@@ -165,9 +167,9 @@ class VMCreation:
                     initialized=False,
                 )
             case _:
-                settings, now = self._control.settings_of(machine), self._control.now()
+                now, late = self._control.now(), self._time.is_over(machine)
                 unclear = provider_answers.on_status_error(
-                    machine, failure.error, failure.text, settings, now
+                    machine, failure.error, failure.text, now, late=late
                 )
                 raise CreationIncomplete(unclear) from failure
 
@@ -228,12 +230,10 @@ class VMCreation:
         provider never answers. None: one that was given up and is tried all the same."""
         if machine.phase == MachinePhase.FAILED:
             return None
-        now = self._control.now()
-        deadline = join_deadline(machine, self._control.settings_of(machine), now)
-        return max(AT_LEAST_TRIED_FOR, (deadline - now).total_seconds())
+        return max(AT_LEAST_TRIED_FOR, self._time.left(machine))
 
     def _incomplete(self, machine: Machine, failure: ProviderFailed) -> CreationIncomplete:
-        settings, now = self._control.settings_of(machine), self._control.now()
+        now, late = self._control.now(), self._time.is_over(machine)
         return CreationIncomplete(
-            provider_answers.on_creation_error(machine, failure.error, failure.text, settings, now)
+            provider_answers.on_creation_error(machine, failure.error, failure.text, now, late=late)
         )

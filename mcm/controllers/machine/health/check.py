@@ -12,6 +12,7 @@ from mcm.api.names import STATUS_FALSE
 from mcm.client.errors import KubeError
 from mcm.controllers.machine import status
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.join_duration import record_join_duration
 from mcm.controllers.machine.health.decision import HealthDecision, decide
 from mcm.controllers.machine.health.giving_up import GivingUp
@@ -43,6 +44,7 @@ class HealthCheck:
         reachability: Callable[[], Reachability],
         nodes: NodeTemplateSync,
         held_since: MutableMapping[str, float],
+        time: CreationTime,
         tokens: BootstrapTokens,
         metrics: MachineMetrics,
     ) -> None:
@@ -52,6 +54,7 @@ class HealthCheck:
         self._reachability = reachability
         self._nodes = nodes
         self._held_since = held_since
+        self._time = time
         self._tokens = tokens
         self._metrics = metrics
 
@@ -106,6 +109,7 @@ class HealthCheck:
             node,
             self._control.settings_of(machine),
             self._control.now(),
+            born=self._time.born(machine),
             may_fail=lambda: self._giving_up.may_fail(machine),
             servers=self._reachability(),
             verdict=self._giving_up.verdict(machine),

@@ -87,8 +87,12 @@ def decide(
     may_fail: Callable[[], bool],
     servers: Reachability,
     verdict: Verdict = ALLOWED,
+    born: datetime | None = None,
 ) -> HealthDecision:
     """Decide about a machine that has a Node's name and a phase.
+
+    ``born``: when it was made by a clock that has gone like ``now`` since; its own timestamp if
+    None.
 
     ``may_fail`` is asked only if the machine would be given up (:mod:`.failure_permit`),
     ``verdict`` is what meltdown protection says of it (:mod:`.meltdown`).
@@ -97,7 +101,14 @@ def decide(
     if change is not None:
         return change
     return _against_the_clock(
-        machine, node, settings, now, may_fail=may_fail, servers=servers, verdict=verdict
+        machine,
+        node,
+        settings,
+        now,
+        may_fail=may_fail,
+        servers=servers,
+        verdict=verdict,
+        born=born or machine.metadata.creation_timestamp or now,
     )
 
 
@@ -194,11 +205,12 @@ def _against_the_clock(
     may_fail: Callable[[], bool],
     servers: Reachability,
     verdict: Verdict,
+    born: datetime,
 ) -> HealthDecision:
     hold = held_by(servers, verdict)
     if hold is None and servers.reachable and is_held(machine):
         return HealthDecision(replaceable=RESUMED)
-    limit = _limit_of(machine, settings, now)
+    limit = _limit_of(machine, settings, now, born)
     if limit is None:
         return HealthDecision()
     start, span = limit
@@ -214,11 +226,11 @@ def _against_the_clock(
 
 
 def _limit_of(
-    machine: Machine, settings: MachineSettings, now: datetime
+    machine: Machine, settings: MachineSettings, now: datetime, born: datetime
 ) -> tuple[datetime, timedelta] | None:
     """Return when the clock of this phase started, and how long it may run."""
     if machine.phase == MachinePhase.PENDING:
-        return machine.metadata.creation_timestamp or now, settings.creation_timeout
+        return born, settings.creation_timeout
     if machine.phase in (MachinePhase.UNKNOWN, MachinePhase.IN_PLACE_UPDATE_FAILED):
         if settings.health_timeout is None:
             return None

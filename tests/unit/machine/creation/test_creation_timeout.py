@@ -13,6 +13,7 @@ from mcm.api.core import SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
+from mcm.clock import LoopClock
 from mcm.controllers.machine.creation.deadline import (
     AT_LEAST_TRIED_FOR,
     FirstSight,
@@ -20,7 +21,7 @@ from mcm.controllers.machine.creation.deadline import (
     seconds_left,
 )
 from mcm.driver import Code, CreateMachineRequest, CreateMachineResponse
-from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench, with_settings
+from tests.unit.machine.bench import EPOCH, NAMESPACE, Bench, bench, on_bench, with_settings
 from tests.unit.machine.objects import after, machine
 
 OWNER: JSONObject = {
@@ -146,9 +147,35 @@ async def test_a_request_that_always_fails_is_named_though_nothing_was_shown_bef
         await b.make_class()
         b.faults.answer(500, method="POST", path=r"/kube-system/secrets$")
         await make_owned(b)
-        await b.settle(1000)
+        await b.settle(50)
+        assert not (await b.machine()).status.last_operation.description
+        await b.settle(50)
+        shown = (await b.machine()).status.last_operation
+        assert shown.description.startswith("Waiting since 2026-01-01T00:00:0")
+        assert "a request to an API server fails" in shown.description
+        assert (shown.state, shown.type) == ("Processing", "Create")
+        await b.settle(900)
         assert (await b.machine()).phase == ""
+        assert len([w for w in b.written("machines", "m") if w.path.endswith("/status")]) == 1
         await fails_at(b, 200, "a request to an API server fails", "since 2026-01-01T00:00:0")
+
+
+@on_bench
+async def test_requests_that_fail_after_the_provider_had_are_shown_in_its_place() -> None:
+    async with bench() as b:
+        await b.make_class()
+        b.driver.fail("create", Code.INTERNAL, "out of order")
+        await make_owned(b)
+        await b.until_phase("CrashLoopBackOff")
+        refusal = b.faults.answer(500, path=r"/kube-system/secrets")
+        await b.crash()  # what is known of the token is lost
+        await b.start()
+        await b.settle(150)
+        shown = await b.machine()
+        assert "a request to an API server fails" in shown.status.last_operation.description
+        assert shown.phase == "CrashLoopBackOff"
+        refusal.lift()
+        await b.until_phase("Pending", within=120)
 
 
 @on_bench
@@ -206,6 +233,67 @@ async def test_what_was_made_while_nobody_worked_is_tried_before_it_is_given_up(
         b.driver.fail("status", Code.UNAVAILABLE, times=0)
         await b.start()
         assert await b.until_phase("Running") < 1.0
+
+
+async def with_clock_of_its_own(b: Bench) -> LoopClock:
+    """Begin a process whose clock is not the server's."""
+    await b.crash()
+    b.clock = LoopClock(EPOCH)
+    await b.start()
+    return b.clock
+
+
+def jump(clock: LoopClock, span: timedelta) -> None:
+    clock._epoch += span
+
+
+@pytest.mark.parametrize("span", [timedelta(hours=5), timedelta(hours=-5)])
+@pytest.mark.parametrize("verb", ["status", "create", "initialize"])
+@on_bench
+async def test_a_jump_of_the_clock_ends_no_creation_early_nor_late(
+    verb: str, span: timedelta
+) -> None:
+    async with bench() as b:
+        clock = await with_clock_of_its_own(b)
+        await b.make_class()
+        b.driver.needs_initialization = True
+        b.driver.fail(verb, Code.INTERNAL, times=1000)
+        await make_owned(b)
+        await b.settle(300)
+        jump(clock, span)
+        assert (await b.machine()).phase == "CrashLoopBackOff"
+        await fails_at(b, 900)
+
+
+@pytest.mark.parametrize("span", [timedelta(hours=5), timedelta(hours=-5)])
+@on_bench
+async def test_a_jump_of_the_clock_ends_no_joining_early_nor_late(span: timedelta) -> None:
+    async with bench() as b:
+        clock = await with_clock_of_its_own(b)
+        await b.make_class()
+        await make_owned(b)
+        await b.until_phase("Pending")
+        await b.settle(300)
+        jump(clock, span)
+        await b.label_machine("m", "somebody", "looks")
+        await fails_at(b, 900, "failed to join the cluster in 20m0s")
+
+
+@on_bench
+async def test_a_clock_that_is_put_right_again_has_done_no_harm() -> None:
+    async with bench() as b:
+        clock = await with_clock_of_its_own(b)
+        await b.make_class()
+        b.driver.fail("create", Code.INTERNAL, times=3)
+        await make_owned(b)
+        for hours in (5, -10, 5, 9):
+            await b.settle(120)
+            jump(clock, timedelta(hours=hours))
+        await b.until_phase("Pending", within=300)
+        jump(clock, timedelta(hours=-9))
+        await b.join()
+        assert await b.until_phase("Running") < 1.0
+        assert b.driver.made == 1
 
 
 @on_bench

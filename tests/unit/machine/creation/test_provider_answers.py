@@ -9,7 +9,7 @@ from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.creation import provider_answers
 from mcm.controllers.machine.creation.provider_answers import Existence, existence
 from mcm.driver import Code, DriverError
-from tests.unit.machine.objects import SETTINGS, after, machine
+from tests.unit.machine.objects import after, machine
 
 EARLY, LATE = after(minutes=1), after(minutes=21)
 
@@ -55,7 +55,7 @@ def test_a_creation_error_shows_its_code_and_decides_the_retry(
 ) -> None:
     error = DriverError(code, "why") if code is not None else None
     failure = provider_answers.on_creation_error(
-        machine(known_state="half way"), error, "TEXT", SETTINGS, EARLY
+        machine(known_state="half way"), error, "TEXT", EARLY, late=False
     )
     done = failure.status.last_operation
     assert failure.pace is pace
@@ -66,39 +66,40 @@ def test_a_creation_error_shows_its_code_and_decides_the_retry(
 
 
 @pytest.mark.parametrize(
-    ("now", "phase"),
+    ("now", "late", "phase"),
     [
-        (EARLY, MachinePhase.CRASH_LOOP_BACK_OFF),
-        (after(minutes=20), MachinePhase.CRASH_LOOP_BACK_OFF),
-        (LATE, MachinePhase.FAILED),
+        (EARLY, False, MachinePhase.CRASH_LOOP_BACK_OFF),
+        (LATE, False, MachinePhase.CRASH_LOOP_BACK_OFF),
+        (LATE, True, MachinePhase.FAILED),
     ],
 )
 def test_an_error_within_the_creation_timeout_is_a_crash_loop_and_later_a_failure(
-    now: datetime, phase: MachinePhase
+    now: datetime, phase: MachinePhase, *, late: bool
 ) -> None:
     error = DriverError(Code.INTERNAL, "")
-    failure = provider_answers.on_creation_error(machine(), error, "", SETTINGS, now)
+    failure = provider_answers.on_creation_error(machine(), error, "", now, late=late)
     assert failure.status.current_status.phase == phase
-    assert provider_answers.on_blocked(machine(), "r", SETTINGS, now).current_status.phase == phase
-    again = provider_answers.on_initialization_error(machine(), error, "", SETTINGS, now)
+    blocked = provider_answers.on_blocked(machine(), "r", now, late=late)
+    assert blocked.current_status.phase == phase
+    again = provider_answers.on_initialization_error(machine(), error, "", now, late=late)
     assert again.status.current_status.phase == phase
 
 
 def test_what_the_provider_wants_remembered_is_remembered() -> None:
     error = DriverError(Code.INTERNAL, "", last_known_state="disk made")
-    failure = provider_answers.on_creation_error(machine(), error, "", SETTINGS, EARLY)
+    failure = provider_answers.on_creation_error(machine(), error, "", EARLY, late=False)
     assert failure.status.last_known_state == "disk made"
 
 
 def test_an_error_keeps_the_end_of_a_preservation() -> None:
     kept = machine(preserved=LATE)
-    failure = provider_answers.on_creation_error(kept, None, "", SETTINGS, EARLY)
+    failure = provider_answers.on_creation_error(kept, None, "", EARLY, late=False)
     assert failure.status.current_status.preserve_expiry_time == LATE
 
 
 def test_a_failed_initialisation_has_its_own_text() -> None:
     error = DriverError(Code.INTERNAL, "")
-    failure = provider_answers.on_initialization_error(machine(), error, "T", SETTINGS, EARLY)
+    failure = provider_answers.on_initialization_error(machine(), error, "T", EARLY, late=False)
     assert failure.status.last_operation.description == "Provider error: T. Initialize VM Instance"
     assert failure.status.last_operation.error_code == "Internal"
     assert failure.pace is Pace.TRANSIENT
