@@ -31,6 +31,8 @@ class OwnCondition(StrEnum):
     """False: it names a class of a kind there was before MachineClass, which must be replaced."""
     INITIALIZED = "Initialized"
     """False: InitializeMachine is still to be called for its VM."""
+    CRITICAL_COMPONENTS_READY = "CriticalComponentsReady"
+    """False: its Node is ready but for a taint that others take off, so it is still Pending."""
     PRESERVATION_APPLIED = "PreservationApplied"
     """False: what is asked for cannot be read, or the Node can be neither marked nor drained."""
     REPLACEABLE = "Replaceable"

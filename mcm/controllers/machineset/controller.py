@@ -9,6 +9,7 @@ from mcm.api.machine import MACHINE_SETS, MACHINES
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.reconciler import MachineSetReconciler
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.owning import wake_owners
 from mcm.controllers.runtime import Controller
 
@@ -19,11 +20,13 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     """Make the controller and register its handlers; nothing runs yet."""
     sets = ctx.control_informers.informer(MACHINE_SETS)
     machines = ctx.control_informers.informer(MACHINES)
-    nodes = ctx.target_informers.store(NODES) if ctx.target_informers is not None else None
+    owners = None
+    if ctx.target_informers is not None:
+        owners = NodeOwners(machines.store, ctx.target_informers.store(NODES), ctx.namespace)
     reconciler = MachineSetReconciler(
         sets=sets.store,
         machines=machines.store,
-        nodes=nodes,
+        owners=owners,
         reader=ctx.control,
         writer=ctx.control_informers.writer,
         events=ctx.events,

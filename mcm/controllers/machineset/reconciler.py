@@ -31,6 +31,7 @@ from mcm.controllers.machineset.status import (
     status_of,
 )
 from mcm.controllers.machineset.template_sync import sync_templates
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
 from mcm.controllers.replicas.membership import is_failed
 from mcm.controllers.runtime import DONE, Outcome
@@ -52,7 +53,7 @@ class MachineSetReconciler:
         *,
         sets: Store[MachineSet],
         machines: Store[Machine],
-        nodes: Store[Node] | None,
+        owners: NodeOwners | None,
         reader: ObjectReader,
         writer: ObjectWriter,
         events: EventSink,
@@ -61,7 +62,7 @@ class MachineSetReconciler:
         preserve_timeout: timedelta,
     ) -> None:
         self._sets = sets
-        self._nodes = nodes
+        self._owners = owners
         self._writer = writer
         self._events = events
         self._clock = clock
@@ -117,9 +118,7 @@ class MachineSetReconciler:
         return {machine.metadata.name: end for machine, end in ends if end is not None}
 
     def _node_of(self, machine: Machine) -> Node | None:
-        if self._nodes is None or not machine.node_name:
-            return None
-        return self._nodes.get(machine.node_name)
+        return self._owners.own_node(machine) if self._owners is not None else None
 
     def _look_again(self, machine_set: MachineSet, decided: ScalingPlan, now: datetime) -> Outcome:
         if decided.create and self._machines.unconfirmed(machine_set):

@@ -121,9 +121,9 @@ class BootstrapTokens:
                 return await self._has_one_of_the_go_original(machine)
             return await self._kept(machine, known, self._time.end(machine)) is not None
 
-    async def revoke(self, machine: Machine) -> None:
-        """Delete the machine's token, if it has one. Failing is no harm: it is tried again when the
-        machine is deleted, and the token expires by itself."""
+    async def revoke(self, machine: Machine) -> bool:
+        """Delete the machine's token, if it has one; tell whether none is left. Failing is no harm:
+        it is tried again when the machine is deleted, and the token expires by itself."""
         uid = machine.metadata.uid
         try:
             known = self._known.get(uid) or await self._find(machine)
@@ -136,8 +136,9 @@ class BootstrapTokens:
                 "a bootstrap token stays until it expires",
                 extra={"machine": machine.metadata.key, "cause": str(error)},
             )
-            return
+            return False
         self._known.pop(uid, None)
+        return True
 
     async def _kept(self, machine: Machine, token: Token, needed: datetime) -> Token | None:
         """Return ``token`` valid until ``needed``, id and secret the same; None if it is lost."""

@@ -19,6 +19,9 @@ from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType
 
+_TOKEN_TRIES = 4
+_TOKEN_PAUSE = 10.0
+
 _NEEDED = ("class", "providerID")
 """Fields of the spec that stay whatever is wrong with them: they name what others may look for."""
 
@@ -33,6 +36,7 @@ class Release:
         self._control = control
         self._record = record
         self._tokens = tokens
+        self._token_failures: dict[str, int] = {}
 
     async def release(self, machine: Machine) -> StepResult:
         """Take the finalizer off, and with it what the server refuses, if it does."""
@@ -41,21 +45,35 @@ class Release:
             return DONE
         if wait := self._record.wait_for(machine, "finalizer"):
             return Outcome(after=wait, reason="the finalizer could not be removed")
-        if self._tokens is not None:
-            await self._tokens.revoke(machine)
+        if await self._keeps_token(machine):
+            return Outcome(after=_TOKEN_PAUSE, reason="the bootstrap token could not be deleted")
         try:
             try:
                 await self._patch(machine, change)
             except Invalid as refusal:
                 await self._patch(machine, with_repairs(machine, change, refusal))
         except NotFound:
-            self._record.close(machine)
+            self._close(machine)
             return DONE
         except Invalid as refusal:
             return self._refused(machine, refusal)
-        self._record.close(machine)
+        self._close(machine)
         self._control.tell(machine, EventType.NORMAL, "Deleted", "The machine is gone")
         return DONE
+
+    async def _keeps_token(self, machine: Machine) -> bool:
+        """Delete the bootstrap token; tell whether that failed and is to be tried again. Nobody
+        looks for it once the machine is gone; but it expires, so no machine stays for it."""
+        if self._tokens is None or await self._tokens.revoke(machine):
+            return False
+        uid = machine.metadata.uid
+        failures = self._token_failures.get(uid, 0) + 1
+        self._token_failures[uid] = failures
+        return failures < _TOKEN_TRIES
+
+    def _close(self, machine: Machine) -> None:
+        self._token_failures.pop(machine.metadata.uid, None)
+        self._record.close(machine)
 
     async def _patch(self, machine: Machine, change: JSONObject) -> None:
         await self._control.patch(machine, for_this_version(machine.metadata, change))

@@ -14,6 +14,7 @@ from mcm.controllers.machine import status
 from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
 from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.join_duration import record_join_duration
+from mcm.controllers.machine.health import critical_components
 from mcm.controllers.machine.health.decision import HealthDecision, decide
 from mcm.controllers.machine.health.giving_up import GivingUp
 from mcm.controllers.machine.metrics import MachineMetrics
@@ -150,6 +151,10 @@ class HealthCheck:
             wanted = status.with_phase(wanted, decision.phase, now)
         if decision.phase in (MachinePhase.RUNNING, MachinePhase.FAILED):
             wanted = without_own(wanted, OwnCondition.REPLACEABLE)
+        if decision.components_awaited:
+            wanted = critical_components.with_told(wanted, machine.node_name, now)
+        elif decision.components_awaited is False or decision.phase is MachinePhase.RUNNING:
+            wanted = critical_components.without_told(wanted)
         if (shown := decision.replaceable) is not None:
             wanted = with_own(
                 wanted, OwnCondition.REPLACEABLE, shown.status, shown.reason, shown.message, now
@@ -161,6 +166,9 @@ class HealthCheck:
         if decision.replaceable is not None and decision.replaceable.status == STATUS_FALSE:
             note = f"not given up: {decision.replaceable.message}"
             self._control.tell(machine, EventType.WARNING, "ReplacementHeld", note)
+        if decision.components_awaited:
+            note = f"Waiting for critical components on node {machine.node_name}"
+            self._control.tell(machine, EventType.NORMAL, "CriticalComponentsAwaited", note)
         if decision.phase is None or decision.operation is None:
             return
         control, note = self._control, decision.operation.description

@@ -8,7 +8,7 @@ when they decide something, not at every step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import final
 
@@ -23,10 +23,9 @@ from mcm.api.machine import (
 )
 from mcm.api.names import (
     CONDITION_NODE_READY,
-    EFFECT_NO_SCHEDULE,
-    TAINT_CRITICAL_COMPONENTS_NOT_READY,
 )
 from mcm.controllers.machine import last_operation
+from mcm.controllers.machine.health import critical_components
 from mcm.controllers.machine.health.conditions import (
     conditions_differ,
     describe_trouble,
@@ -72,10 +71,13 @@ class HealthDecision:
     """The new phase is Failed, and others of the group must not be given up meanwhile."""
     replaceable: Replaceable | None = None
     """What the machine is to show of whether it may be given up, if it does not yet."""
+    components_awaited: bool | None = None
+    """Whether the machine is to say that it waits for critical components; None: as it does."""
 
     @property
     def changes_something(self) -> bool:
-        return any(w is not None for w in (self.phase, self.conditions, self.replaceable))
+        wanted = (self.phase, self.conditions, self.replaceable, self.components_awaited)
+        return any(w is not None for w in wanted)
 
 
 def decide(
@@ -97,10 +99,14 @@ def decide(
     ``may_fail`` is asked only if the machine would be given up (:mod:`.failure_permit`),
     ``verdict`` is what meltdown protection says of it (:mod:`.meltdown`).
     """
-    change = _node_missing(machine) if node is None else _from_node(machine, node, settings, now)
-    if change is not None:
+    born = born or machine.metadata.creation_timestamp or now
+    if node is None:
+        change = _node_missing(machine)
+    else:
+        change = _from_node(machine, node, settings, now, born)
+    if change is not None and change.changes_something:
         return change
-    return _against_the_clock(
+    by_clock = _against_the_clock(
         machine,
         node,
         settings,
@@ -108,8 +114,14 @@ def decide(
         may_fail=may_fail,
         servers=servers,
         verdict=verdict,
-        born=born or machine.metadata.creation_timestamp or now,
+        born=born,
     )
+    return by_clock if change is None else _sooner(by_clock, change)
+
+
+def _sooner(one: HealthDecision, other: HealthDecision) -> HealthDecision:
+    waits = [d.after for d in (one, other) if d.after is not None]
+    return replace(one, after=min(waits, default=None))
 
 
 def _node_missing(machine: Machine) -> HealthDecision | None:
@@ -121,7 +133,7 @@ def _node_missing(machine: Machine) -> HealthDecision | None:
 
 
 def _from_node(
-    machine: Machine, node: Node, settings: MachineSettings, now: datetime
+    machine: Machine, node: Node, settings: MachineSettings, now: datetime, born: datetime
 ) -> HealthDecision | None:
     conditions = node.status.conditions
     differ = conditions_differ(machine.status.conditions, conditions)
@@ -135,8 +147,16 @@ def _from_node(
         done = last_operation.unhealthy(
             machine.metadata.name, describe_trouble(conditions, settings.node_conditions)
         )
+    elif critical_components.is_told_wrongly(machine, node):
+        return HealthDecision(conditions=conditions if differ else None, components_awaited=False)
+    elif (
+        left := critical_components.seconds_until_told(
+            machine, node, healthy=healthy, born=born, now=now
+        )
+    ) == 0:
+        return HealthDecision(conditions=conditions if differ else None, components_awaited=True)
     elif not differ or _is_unsettled(machine, conditions, settings):
-        return None
+        return HealthDecision(after=left)
     else:
         return HealthDecision(conditions=conditions)
     return HealthDecision(phase=phase, operation=done, conditions=conditions if differ else None)
@@ -149,9 +169,18 @@ def _phase_for(machine: Machine, node: Node, *, healthy: bool) -> MachinePhase |
         return MachinePhase.UNKNOWN if machine.phase in _TENDED else None
     if machine.phase == MachinePhase.RUNNING or not is_initialized(machine):
         return None
-    if machine.phase == MachinePhase.PENDING and _awaits_critical_components(node):
+    if _has_yet_to_join(machine) and critical_components.are_awaited(node):
         return None
     return _phase_once_healthy(machine, node)
+
+
+def _has_yet_to_join(machine: Machine) -> bool:
+    """Tell whether it is joining, or was given up as it did not."""
+    last = machine.status.last_operation
+    gave_up = (last.type, last.state) == (OperationType.CREATE, OperationState.FAILED)
+    return machine.phase == MachinePhase.PENDING or (
+        machine.phase == MachinePhase.FAILED and gave_up
+    )
 
 
 def _phase_once_healthy(machine: Machine, node: Node) -> MachinePhase | None:
@@ -163,13 +192,6 @@ def _phase_once_healthy(machine: Machine, node: Node) -> MachinePhase | None:
     if machine.phase == MachinePhase.FAILED and marks.in_doubt:
         return None  # given up as its update failed: a Node that is well is no objection
     return MachinePhase.RUNNING
-
-
-def _awaits_critical_components(node: Node) -> bool:
-    return any(
-        taint.key == TAINT_CRITICAL_COMPONENTS_NOT_READY and taint.effect == EFFECT_NO_SCHEDULE
-        for taint in node.spec.taints
-    )
 
 
 def _is_unsettled(

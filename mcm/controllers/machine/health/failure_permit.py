@@ -15,6 +15,8 @@ from typing import final
 from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import LABEL_NAME
 from mcm.controllers.indexes import add_index
+from mcm.controllers.machine.node.settlement import REASON_CONTESTED
+from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.informers.store import Store
 
 _WAITING = "machines waiting to fail, by group"
@@ -35,14 +37,22 @@ def group_of(machine: Machine) -> str:
 def is_moving(machine: Machine) -> bool:
     """Tell whether ``machine`` counts as being replaced, made or taken away.
 
-    Preserved machines do not: they stay as they are until somebody decides. Neither do those that
-    wait for their own turn to fail, or two of them would wait for each other.
+    Preserved machines do not: they stay as they are until somebody decides. Nor does one whose Node
+    another machine names, too, while it joins: it waits for somebody to correct a label. Neither do
+    those that wait for their own turn to fail, or two of them would wait for each other.
     """
     if machine.phase == MachinePhase.TERMINATING or machine.metadata.deletion_timestamp:
         return True
     if machine.status.current_status.preserve_expiry_time is not None:
         return False
+    if machine.phase == MachinePhase.PENDING and _is_contested(machine):
+        return False
     return machine.phase not in _AT_REST
+
+
+def _is_contested(machine: Machine) -> bool:
+    shown = find_own(machine.status, OwnCondition.NODE_UNAMBIGUOUS)
+    return shown is not None and shown.reason == REASON_CONTESTED
 
 
 def is_waiting(machine: Machine) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Final, final
 
 from mcm.api.core import NODES, Node
@@ -53,6 +53,7 @@ class NodeTemplateSync:
         """
         node = self._target.owners.own_node(machine)
         if node is None or not is_managed(node):
+            await self._show(machine, faults=(), said={})
             return DONE
         changes = self._changes(machine, node, admitted=admitted)
         for _ in range(_MOST):
@@ -74,7 +75,7 @@ class NodeTemplateSync:
             else:
                 changes.accepted(node)
         again = changes.conclude()
-        await self._show(machine, changes)
+        await self._show(machine, faults=changes.faults, said=changes.objections)
         return Outcome(after=again, reason="the node could not be written")
 
     def _changes(self, machine: Machine, node: Node, *, admitted: bool) -> NodeChanges:
@@ -87,9 +88,11 @@ class NodeTemplateSync:
             now=self._control.clock.monotonic(),
         )
 
-    async def _show(self, machine: Machine, changes: NodeChanges) -> None:
-        """Say on the machine what could not be applied, and take that back once it could."""
-        faults, said = changes.faults, changes.objections
+    async def _show(
+        self, machine: Machine, *, faults: Sequence[str], said: Mapping[str, str]
+    ) -> None:
+        """Say on the machine what could not be applied, and take that back once it could, or there
+        is nothing to apply it to."""
         shown, wanted = find_own(machine.status, _KIND), without_own(machine.status, _KIND)
         if faults or said:
             reason = REASON_REFUSED if said else REASON_INVALID

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcm.api.core import SECRETS
+from mcm.api.core import NODES, SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
@@ -130,6 +130,30 @@ async def test_a_node_name_that_no_label_can_hold_is_named_and_its_vm_recorded()
         assert b.driver.made == 1
         await fails_at(b, 1140, "at most 63 characters")
         assert b.driver.made == 1
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_machine_whose_node_name_is_too_long_can_be_deleted_and_leaves_nothing(
+    *, joined: bool
+) -> None:
+    @on_bench
+    async def main() -> None:
+        async with bench() as b:
+            await b.make_class()
+            b.driver.node_names["m"] = "n" * 64
+            await make_owned(b)
+            await b.settle(60)
+            if joined:
+                await b.join()
+                await b.settle(5)
+            assert (await b.machine()).phase == "CrashLoopBackOff"
+            await b.delete_machine()
+            await b.until_gone()
+            assert not b.driver.vms
+            assert not b.objects(NODES)
+            assert all("token" not in str(s.get("type")) for s in b.objects(SECRETS))
+
+    main()
 
 
 @on_bench

@@ -227,6 +227,62 @@ async def test_a_refused_token_is_shown_on_the_machine_and_made_when_it_is_allow
         assert b.events().count("CreationBlocked") == 1
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_token_that_could_not_be_deleted_when_it_joined_goes_with_the_machine(
+    *, restarted: bool
+) -> None:
+    @on_bench
+    async def main() -> None:
+        async with bench() as b:
+            await b.make_class()
+            await b.make_machine()
+            await b.until_phase("Pending")
+            refusal = b.faults.answer(500, method="DELETE", path=r"/kube-system/secrets/")
+            await b.join()
+            await b.until_phase("Running")
+            assert len(tokens(b)) == 1
+            refusal.lift()
+            if restarted:
+                await b.crash()
+                await b.start()
+            refusal = b.faults.answer(500, method="DELETE", path=r"/kube-system/secrets/")
+            await b.delete_machine()
+            await b.settle(15)  # its deletion is repeated, as nobody else would
+            assert await b.exists(MACHINES, "m")
+            refusal.lift()
+            await b.until_gone()
+            assert not tokens(b)
+            assert not b.driver.vms
+
+    main()
+
+
+@on_bench
+async def test_a_token_that_nobody_can_delete_keeps_no_machine() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.make_machine()
+        await b.until_phase("Pending")
+        b.faults.answer(403, method="DELETE", path=r"/kube-system/secrets/")
+        await b.delete_machine()
+        await b.until_gone(within=60)
+        assert len(tokens(b)) == 1
+
+
+@on_bench
+async def test_a_failed_machine_leaves_no_token_either() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.make_machine()
+        await b.until_phase("Pending")
+        await b.until_phase("Failed", within=1300)
+        await b.crash()
+        await b.start()
+        await b.delete_machine()
+        await b.until_gone()
+        assert not tokens(b)
+
+
 @on_bench
 async def test_a_deleted_machine_that_never_joined_leaves_no_token() -> None:
     async with bench() as b:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcm.api.core import Node, NodeCondition, Taint
 from mcm.api.machine import LastOperation, Machine, MachinePhase
+from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.health.conditions import conditions_differ, is_healthy
 from mcm.controllers.machine.health.decision import HealthDecision, decide
 from mcm.controllers.machine.health.meltdown.holding import RESUMED, Replaceable
@@ -123,9 +124,16 @@ def test_during_an_in_place_update_conditions_are_copied_and_nothing_concluded(
 
 def test_missing_critical_components_hold_a_machine_in_pending() -> None:
     held = node(conditions=(READY,), taints=(CRITICAL,))
-    decision = judge(machine(phase=PENDING, node="n"), held)
-    assert decision == HealthDecision(after=19 * 60)
+    joining = machine(phase=PENDING, node="n")
+    assert judge(joining, held, now=after(seconds=20)) == HealthDecision(after=40)
+    told = HealthDecision(conditions=(READY,), components_awaited=True)
+    assert judge(joining, held) == told
     assert judge(machine(phase=UNKNOWN, node="n"), held).phase is RUNNING
+    given_up = machine(
+        phase=FAILED, node="n", operation=last_operation.join_timed_out("m", "20m", kind="Create")
+    )
+    assert judge(given_up, held).phase is None
+    assert judge(given_up, node(conditions=(READY,))).phase is RUNNING
 
 
 def test_a_joining_node_that_is_not_ready_yet_costs_no_write() -> None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.controllers.machine.health.failure_permit import FailurePermits, group_of, is_moving
+from mcm.controllers.machine.own_conditions import OwnCondition, with_own
 from tests.unit.machine.objects import BORN, after, machine
 
 UNKNOWN = MachinePhase.UNKNOWN
@@ -36,6 +38,25 @@ def no_wakes() -> FailurePermits:
 )
 def test_whatever_is_neither_running_nor_unknown_moves(subject: Machine, *, expected: bool) -> None:
     assert is_moving(subject) is expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "expected"),
+    [
+        ("Pending", "NodeNamedTwice", False),  # waits for somebody to correct a label
+        ("Pending", "NodeOfAnotherMachine", True),  # fails when its time is over
+        ("Terminating", "NodeNamedTwice", True),
+        ("Failed", "NodeNamedTwice", True),
+    ],
+)
+def test_who_joins_and_quarrels_about_a_node_does_not_move(
+    phase: str, reason: str, *, expected: bool
+) -> None:
+    subject = machine(phase=phase)
+    status = with_own(
+        subject.status, OwnCondition.NODE_UNAMBIGUOUS, "False", reason, "so it is", BORN
+    )
+    assert is_moving(msgspec.structs.replace(subject, status=status)) is expected
 
 
 def test_one_may_fail_while_the_rest_is_at_rest() -> None:

@@ -441,3 +441,94 @@ def test_that_a_machine_is_invalid_is_said_no_longer_than_it_is(ready: str) -> N
                 assert "successfully joined the cluster" in text
 
     main()
+
+
+async def awaited(b: Bench) -> NodeCondition | None:
+    return find_own((await b.machine()).status, OwnCondition.CRITICAL_COMPONENTS_READY)
+
+
+@on_bench
+async def test_a_machine_that_waits_for_critical_components_says_so_after_a_minute_once() -> None:
+    async with bench() as b:
+        await joined(b, CRITICAL)
+        await b.set_ready("m", "True")
+        await b.settle(55)
+        assert await awaited(b) is None
+        await b.settle(10)
+        told = await awaited(b)
+        assert told is not None and (told.status, told.reason) == ("False", "NodeTainted")
+        assert "node node-m has the taint node.gardener.cloud/critical" in told.message
+        shown = (await b.machine()).status.conditions
+        assert [c.status for c in shown if c.type == "Ready"] == ["True"]  # in the same write
+        assert b.events().count("CriticalComponentsAwaited") == 1
+        writes = len(b.written("machines"))
+        await b.settle(600)
+        await b.set_ready("m", "False")
+        await b.set_ready("m", "True")
+        await b.settle()
+        assert len(b.written("machines")) <= writes + 2  # not of this, but of the readiness
+        assert (await b.machine()).phase == "Pending"
+        await taint_node(b)
+        assert await b.until_phase("Running") < 1.0
+        assert await awaited(b) is None
+
+
+@on_bench
+async def test_critical_components_that_are_ready_soon_cost_no_write() -> None:
+    async with bench() as b:
+        await joined(b, CRITICAL)
+        await b.set_ready("m", "True")
+        await b.settle(30)
+        before = len(b.written("machines"))
+        await taint_node(b)
+        await b.until_phase("Running")
+        await b.settle(120)
+        assert len(b.written("machines")) == before + 2  # Running, and how long it took
+
+
+@on_bench
+async def test_a_machine_that_fails_as_components_never_came_still_says_that() -> None:
+    async with bench() as b:
+        await joined(b, CRITICAL)
+        await b.set_ready("m", "True")
+        await b.until_phase("Failed", within=1300)
+        assert await awaited(b) is not None
+
+
+@on_bench
+async def test_a_taint_that_goes_while_the_node_is_not_ready_is_no_longer_complained_of() -> None:
+    async with bench() as b:
+        await joined(b, CRITICAL)
+        await b.set_ready("m", "True")
+        await b.settle(65)
+        assert await awaited(b) is not None
+        await b.set_ready("m", "False")
+        await taint_node(b)
+        await b.settle()
+        assert await awaited(b) is None
+        assert (await b.machine()).phase == "Pending"
+
+
+@on_bench
+async def test_what_could_not_be_applied_is_forgotten_with_the_node() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.make_machine(spec=template({"not a key": "v"}))
+        await b.until_phase("Pending")
+        await b.join()
+        await b.until_phase("Running")
+        assert await applied(b) is not None
+        await b.crash()  # who sees a Node go deletes its machine
+        body: JSONObject = {"metadata": {"finalizers": None}}
+        await b.client.patch(NODES, "node-m", body)
+        await b.client.delete(NODES, "node-m")
+        await b.start()
+        await b.until_phase("Unknown")
+        await b.settle()
+        assert await applied(b) is None
+        writes = len(b.written("machines"))
+        await b.settle(300)
+        assert len(b.written("machines")) == writes
+        await b.join()
+        await b.until_phase("Running")
+        assert await applied(b) is not None

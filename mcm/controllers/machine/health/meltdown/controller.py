@@ -11,6 +11,7 @@ from mcm.controllers.indexes import machines_of_class, machines_on
 from mcm.controllers.machine.health.meltdown.fleet_health import FleetHealth, zone_of
 from mcm.controllers.machine.health.meltdown.hold import Threshold
 from mcm.controllers.machine.health.meltdown.protection import MeltdownProtection
+from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
 
@@ -27,11 +28,14 @@ def build(
     machines by Node and by class must be there.
     """
     classes = ctx.control_informers.store(MACHINE_CLASSES)
-    nodes = ctx.target_informers.store(NODES) if ctx.target_informers is not None else None
+    owners = None
+    if ctx.target_informers is not None:
+        machines = ctx.control_informers.store(MACHINES)
+        owners = NodeOwners(machines, ctx.target_informers.store(NODES), ctx.namespace)
     queue = ctx.queue(NAME)
 
     def locate(machine: Machine) -> str:
-        node = nodes.get(machine.node_name) if nodes is not None and machine.node_name else None
+        node = owners.own_node(machine) if owners is not None else None
         class_ = classes.get(f"{machine.metadata.namespace}/{machine.spec.class_.name}")
         return zone_of(machine, node, class_)
 
