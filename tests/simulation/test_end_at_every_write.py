@@ -16,11 +16,12 @@ from typing import Any, TypeAlias, final
 
 import pytest
 
-from mcm.api.core import NODES, SECRETS
+from mcm.api.core import NODES, PODS, SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINES
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.api.names import (
     ANNOTATION_PRESERVE,
+    ANNOTATION_PRIORITY,
     LABEL_CANDIDATE_FOR_UPDATE,
     LABEL_SELECTED_FOR_UPDATE,
     LABEL_UPDATE_RESULT,
@@ -100,8 +101,12 @@ async def creation(sim: Simulation, _: int) -> None:
 
 
 async def its_end(sim: Simulation, _: int) -> None:
+    """Of one that has pods, so that it is drained first."""
+    busy = next(pod["spec"]["nodeName"] for pod in found(sim, PODS))
+    first: JSONObject = {"metadata": {"annotations": {ANNOTATION_PRIORITY: "1"}}}
+    await sim.client.patch(MACHINES, busy, first, namespace=NAMESPACE)
     await scale(sim, FLEET)
-    await until(sim, lambda: len(sim.objects(MACHINES)) == FLEET)
+    await until(sim, lambda: len(sim.objects(MACHINES)) == FLEET and not one(sim, MACHINES, busy))
 
 
 async def hot_update(sim: Simulation, number: int) -> None:
