@@ -482,3 +482,44 @@ async def _put_token(b: Bench) -> None:
         },
     }
     await b.client.create(SECRETS, body, namespace="kube-system")
+
+
+# ---- without a target cluster --------------------------------------------------------------------
+
+NO_TARGET = "Running without target cluster, skipping node drain and volume attachment deletion. "
+ALONE = {
+    "7.2h identity": creation("", then="Available"),
+    "7.2h identity, not initialised": creation("", initialized=False, then="Available"),
+    "7.2k' Available": creation(
+        "Created machine on cloud provider", phase="Available", state="Successful", then="Available"
+    ),
+    "12 step 1": going(STEP_2, node=None, copied=""),
+    "12 step 2": going(f"{NO_TARGET}Initiate VM deletion", node=None, copied=""),
+    "12 step 5": going(
+        "VM deletion was successful. Initiate node object deletion", vm=False, node=None, copied=""
+    ),
+    "12 step 6": going(f"{NO_NODE}{REMOVE}", vm=False, node=None, copied=""),
+}
+
+
+@pytest.mark.parametrize("left", ALONE.values(), ids=ALONE.keys())
+def test_machines_that_join_no_cluster_are_finished_too(left: Left) -> None:
+    @on_bench
+    async def main() -> None:
+        async with bench(started=False, has_target=False) as b:
+            await put(b, left)
+            await b.client.patch(
+                MACHINES, "m", {"metadata": {"labels": {"node": None}}}, namespace=NAMESPACE
+            )
+            await b.start()
+            await until(b, left)
+            if left.then != "gone":
+                await b.settle(1500)
+                assert (await b.machine()).phase == left.then
+                assert not b.driver.uninitialized
+                await b.delete_machine()
+                await b.until_gone()
+            assert b.driver.made == 0
+            assert not b.driver.vms
+
+    main()
