@@ -128,12 +128,14 @@ class Assembly:
 
     def _creation(self, tokens: BootstrapTokens | None) -> Creation:
         time = self._creation_time()
+        turns = Turns(self.control, self.memory.shared, time=time)
         vms = VMCreation(
             self.control,
             self.target,
             provider=self.provider,
             tokens=tokens,
             time=time,
+            turns=turns,
             metrics=self.metrics,
         )
         return Creation(
@@ -142,7 +144,7 @@ class Assembly:
             has_target=self.target is not None,
             places=self.memory.places,
             backoff=self.memory.backoff,
-            turns=Turns(self.control, self.memory.shared, time=time),
+            turns=turns,
             obstacles=self.memory.obstacles,
             time=time,
         )

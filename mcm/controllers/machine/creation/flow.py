@@ -28,7 +28,7 @@ from mcm.controllers.machine.creation.obstacles import Obstacle, ObstacleKind, O
 from mcm.controllers.machine.creation.provider_answers import CreationFailure
 from mcm.controllers.machine.creation.shared_backoff import Hold
 from mcm.controllers.machine.creation.turns import Turns
-from mcm.controllers.machine.creation.vm import CreationIncomplete, Vm, VMCreation
+from mcm.controllers.machine.creation.vm import CreationHeld, CreationIncomplete, Vm, VMCreation
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.initialization import as_initialized, is_initialized
 from mcm.controllers.machine.ports import ControlCluster
@@ -162,6 +162,9 @@ class Creation:
             machine, vm = await self._record(inputs, vm)
         except CreationIncomplete as incomplete:
             return await self._failed(inputs, incomplete.failure)
+        except CreationHeld as held:
+            machine = self._control.current(inputs.machine) or inputs.machine
+            return await self._held(machine, inputs, held.hold)
         except TokenRefused as refusal:
             return await self._token_refused(inputs, str(refusal))
         self._backoff.forget(machine.metadata.uid)

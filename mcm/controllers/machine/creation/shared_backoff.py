@@ -155,6 +155,16 @@ class SharedBackoff:
             return None
         return self._hold(held, uid, now)
 
+    def ask_again(
+        self, group: Group, uid: str, key: str, now: float, *, circumstances: Hashable
+    ) -> Hold | None:
+        """Tell why ``uid``, which was about to try, must wait after all: others may have been
+        refused since it asked."""
+        held = self._held.get(group)
+        if held is None or held.circumstances != circumstances:
+            return None  # what it knows may be older
+        return self.ask(group, uid, key, now, circumstances=circumstances)
+
     def refused(
         self,
         group: Group,

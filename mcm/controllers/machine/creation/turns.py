@@ -43,6 +43,15 @@ class Turns:
             group, meta.uid, meta.key, self._now(), circumstances=_circumstances(inputs)
         )
 
+    def hold_midway(self, inputs: CreationInputs) -> Hold | None:
+        """Tell why the machine, in the midst of its attempt, must not ask for a VM after all."""
+        group, meta = group_of(inputs), inputs.machine.metadata
+        if group is None:
+            return None
+        return self._shared.ask_again(
+            group, meta.uid, meta.key, self._now(), circumstances=_circumstances(inputs)
+        )
+
     @contextmanager
     def attempt(self, inputs: CreationInputs) -> Iterator[None]:
         """Surround an attempt: if it ends without a word, cancelled for example, another machine

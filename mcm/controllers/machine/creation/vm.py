@@ -21,6 +21,8 @@ from mcm.controllers.machine.creation.claim import claimed
 from mcm.controllers.machine.creation.deadline import AT_LEAST_TRIED_FOR, CreationTime
 from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure, Existence
+from mcm.controllers.machine.creation.shared_backoff import Hold
+from mcm.controllers.machine.creation.turns import Turns
 from mcm.controllers.machine.creation.user_data import user_data_for
 from mcm.controllers.machine.initialization import as_uninitialized, is_initialized
 from mcm.controllers.machine.metrics import MachineMetrics
@@ -74,6 +76,15 @@ class CreationIncomplete(Exception):
 
 
 @final
+class CreationHeld(Exception):
+    """Others were refused meanwhile what the machine was about to ask for."""
+
+    def __init__(self, hold: Hold) -> None:
+        self.hold = hold
+        super().__init__(hold.refusal.text)
+
+
+@final
 class VMCreation:
     """The provider's side of a creation. All methods raise :class:`CreationIncomplete`."""
 
@@ -85,6 +96,7 @@ class VMCreation:
         provider: Provider,
         tokens: BootstrapTokens | None,
         time: CreationTime,
+        turns: Turns,
         metrics: MachineMetrics,
     ) -> None:
         self._control = control
@@ -92,13 +104,15 @@ class VMCreation:
         self._provider = provider
         self._tokens = tokens
         self._time = time
+        self._turns = turns
         self._metrics = metrics
 
     async def ensure(self, inputs: CreationInputs) -> Vm:
         """Return the machine's VM, making it if there certainly is none yet.
 
         Of one that is not initialised the names may be unknown: :meth:`initialize` tells them.
-        Claims the machine once the provider has answered, and raises what that write does.
+        Claims the machine once the provider has answered, and raises what that write does, and
+        :class:`CreationHeld`.
         """
         found = await self._find(inputs)
         inputs = replace(inputs, machine=await claimed(self._control, inputs.machine))
@@ -176,6 +190,9 @@ class VMCreation:
     async def _build(self, inputs: CreationInputs, *, certainly_new: bool) -> Vm:
         machine = await self._recorded(inputs.machine)
         data = await user_data_for(machine, inputs.credentials.data, self._tokens)
+        # Finding it and making its token took time, in which others may have been refused.
+        if (hold := self._turns.hold_midway(replace(inputs, machine=machine))) is not None:
+            raise CreationHeld(hold)
         try:
             request = CreateMachineRequest(machine, inputs.class_, data)
             made = await self._provider.create(request, within=self._patience(machine))

@@ -12,7 +12,14 @@ import pytest
 from mcm.api.core import SECRETS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
-from mcm.driver import Code, CreateMachineRequest, CreateMachineResponse, DriverError
+from mcm.driver import (
+    Code,
+    CreateMachineRequest,
+    CreateMachineResponse,
+    DriverError,
+    GetMachineStatusRequest,
+    GetMachineStatusResponse,
+)
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench, with_settings
 
 FLEET, QUOTA, PLACES = 1000, 10, 20
@@ -116,6 +123,34 @@ async def test_a_thousand_machines_and_a_quota_of_ten() -> None:
         machine_writes = b.written("machines")
         assert len(machine_writes) <= 5 * FLEET
         assert len(b.events()) <= FLEET
+
+
+@on_bench
+async def test_who_has_begun_but_not_asked_for_its_vm_waits_as_well_once_another_is_refused() -> (
+    None
+):
+    async with bench(settings=SETTINGS) as b:
+        await b.make_class()
+        cloud = Cloud(b)
+        cloud.quota = 0
+        inner, seconds = b.driver.get_machine_status, iter(range(1, 10**6))
+
+        async def slow(request: GetMachineStatusRequest) -> GetMachineStatusResponse:
+            await asyncio.sleep(next(seconds) / 2)  # noqa: TID251 - virtual time
+            return await inner(request)
+
+        b.driver.get_machine_status = slow  # type: ignore[method-assign]
+        await b.settle(1)
+        for n in range(60):
+            await b.make_machine(f"m-{n}")
+        await b.settle(150)
+        # The first was refused after a second, in which two more had come as far as that.
+        assert len(cloud.refusals) <= 3
+        assert phases(b) == {"CrashLoopBackOff": 60}
+        cloud.quota = 60
+        await b.settle(1800)
+        assert phases(b) == {"Pending": 60}
+        assert b.driver.made == 60
 
 
 @on_bench
