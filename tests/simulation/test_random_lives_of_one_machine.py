@@ -202,7 +202,7 @@ class Life:
         if {name_of(node) for node in nodes} - {ALONE} != wanted - {ALONE}:
             found.append("not a Node for each machine")
         return found + [
-            f"{name_of(node)} is marked: {node['spec']} {node['metadata']['annotations']}"  # type: ignore[index]
+            f"{name_of(node)} is marked: {node['spec']} {node['metadata']}"
             for node in nodes
             if name_of(node) in wanted and self._is_marked(node)
         ]
