@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from mcm.api.codec import to_json_object
-from mcm.api.core import SECRETS
+from mcm.api.core import NODES, SECRETS
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.controllers.machine.node.in_place_marks import Stage
@@ -166,3 +166,23 @@ async def test_a_machine_held_before_its_update_runs_without_that_mark_when_it_i
         await b.until_phase("Running")
         await b.settle()
         assert "Replaceable" not in {c.type for c in (await b.machine()).status.conditions}
+
+
+@pytest.mark.parametrize("value", [None, "nowhere"])
+def test_a_label_that_is_edited_while_the_machine_goes_leaves_no_node_behind(
+    value: str | None,
+) -> None:
+    @on_bench
+    async def main() -> None:
+        async with bench() as b:
+            await b.make_class()
+            await b.running()
+            b.driver.fail("delete", Code.UNAVAILABLE, times=2)
+            await b.delete_machine()
+            await b.until_phase("Terminating")
+            await b.settle()
+            await change(b, {"metadata": {"labels": {"node": value}}})
+            await b.until_gone(within=600)
+            assert not b.objects(NODES)
+
+    main()

@@ -48,12 +48,12 @@ class DrainBeforeDeletion:
         """Do one pass; return the machine with the next step's marker, or when to look again."""
         if self._target is None or self._drain is None:
             return await self._record.proceed(machine, last_operation.no_target_cluster())
-        if not machine.node_name:
-            return await self._record.pass_on(machine, last_operation.drain_skipped())
         found = self._target.owners.find(machine)
         if found.found:
             machine = await self._record.name_node(machine, found.found)
             found = self._target.owners.find(machine)
+        if not machine.node_name:
+            return await self._record.pass_on(machine, last_operation.drain_skipped())
         if obstacle := found.obstacle:
             # To wait for others to settle it could take for ever, and the VM goes in any case.
             return await self._record.proceed(machine, last_operation.drain_left_out(obstacle))

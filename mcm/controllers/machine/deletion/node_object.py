@@ -27,7 +27,10 @@ class NodeObjectDeletion:
 
     async def delete(self, machine: Machine) -> StepResult:
         """Delete the Node object, once our own finalizer on it is gone. Others' may hold it."""
-        target, name = self._target, machine.node_name
+        target = self._target
+        # Its label may have been edited since the deletion began.
+        found = target.owners.find(machine).found if target is not None else ""
+        name = found or machine.node_name
         if target is None or not name:
             nameless = last_operation.no_node_label(machine.metadata.name)
             return await self._record.proceed_to_end(machine, nameless)
@@ -41,7 +44,7 @@ class NodeObjectDeletion:
             return await self._stays(machine, last_operation.node_unread(name, str(error)))
         if node is None:
             return await self._record.proceed_to_end(machine, last_operation.no_node_object(name))
-        if obstacle := target.owners.find(machine).obstacle:
+        if not found and (obstacle := target.owners.find(machine).obstacle):
             return await self._record.proceed_to_end(machine, last_operation.node_left(obstacle))
         return await self._delete(target, machine, node)
 
