@@ -6,37 +6,59 @@ from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import LABEL_NODE_MACHINE_NAME
+from mcm.controllers.machine.own_conditions import OwnCondition
 from mcm.events import CORE_EVENTS
 from mcm.sandbox import samples
 from mcm.simulation.harness import Simulation, name_of
 from mcm.simulation.virtualtime import run_virtual
 
 
-def test_two_machines_that_claim_one_node_write_little_and_say_so() -> None:
+def test_a_label_that_names_another_machine_s_node_is_corrected_and_nothing_else_written() -> None:
     async def main() -> None:
         async with Simulation(seed=3) as sim:
             first, second = await _two_machines(sim)
-            before = sim.server.requests.writes(resource=NODES.name, agent="mcm")
+            writes = sim.server.requests.writes
+            nodes, machines = (writes(resource=r.name, agent="mcm") for r in (NODES, MACHINES))
             await _claim(sim, second, node=_node_label(first))
             await sim.pass_time(600)
-            writes = sim.server.requests.writes(resource=NODES.name, agent="mcm") - before
-            assert 2 < writes < 100
-            told = _told(sim)
-            assert set(told) == {name_of(first), name_of(second)}
-            note = next(iter(told.values()))
-            assert LABEL_NODE_MACHINE_NAME in note
-            assert f"of Node {_node_label(first)}" in note
-            assert _repeated(sim, "machine") > 0
+            assert _labels(sim)[name_of(second)] == _node_label(second)
+            assert writes(resource=NODES.name, agent="mcm") == nodes
+            assert writes(resource=MACHINES.name, agent="mcm") == machines + 1
+            assert not _told(sim)
 
-            # Whoever mends it finds the machine at work.
+    run_virtual(main)
+
+
+def test_two_machines_that_claim_one_node_for_an_hour_write_once_and_say_so() -> None:
+    async def main() -> None:
+        async with Simulation(seed=3) as sim:
+            first, second = await _two_machines(sim)
+            for machine in (first, second):  # else these would tell whose Node it is
+                patch: JSONObject = {"spec": {"providerID": None}}
+                await sim.client.patch(NODES, _node_label(machine), patch)
+            await sim.pass_time(30)
+            writes = sim.server.requests.writes
+            nodes, machines = (writes(resource=r.name, agent="mcm") for r in (NODES, MACHINES))
+            await _claim(sim, second, node=_node_label(first))
+            await sim.pass_time(3600)
+            assert writes(resource=NODES.name, agent="mcm") == nodes
+            assert writes(resource=MACHINES.name, agent="mcm") == machines + 2
+            said = _contests(sim)
+            assert set(said) == {name_of(first), name_of(second)}
+            assert name_of(second) in said[name_of(first)]
+            assert name_of(first) in said[name_of(second)]
+            assert not _told(sim)
+
+            # Whoever mends it finds the machines at work.
             await _claim(sim, second, node=_node_label(second))
             await sim.pass_time(310)
             claims = {name_of(node): _claimed_by(node) for node in sim.objects(NODES)}
             assert claims[_node_label(first)] == name_of(first)
             assert claims[_node_label(second)] == name_of(second)
-            settled = sim.server.requests.writes(resource=NODES.name, agent="mcm")
+            assert not _contests(sim)
+            settled = writes(agent="mcm")
             await sim.pass_time(600)
-            assert sim.server.requests.writes(resource=NODES.name, agent="mcm") == settled
+            assert writes(agent="mcm") == settled
 
     run_virtual(main)
 
@@ -79,6 +101,20 @@ def _node_label(machine: JSONObject) -> str:
     return str(machine["metadata"]["labels"]["node"])  # type: ignore[index]
 
 
+def _labels(sim: Simulation) -> dict[str, str]:
+    return {name_of(machine): _node_label(machine) for machine in sim.objects(MACHINES)}
+
+
+def _contests(sim: Simulation) -> dict[str, str]:
+    """What machines say of a Node that others name as well."""
+    return {
+        name_of(machine): condition["message"]
+        for machine in sim.objects(MACHINES)
+        for condition in machine["status"]["conditions"]  # type: ignore[index]
+        if condition["type"] == OwnCondition.NODE_UNAMBIGUOUS and condition["status"] == "False"
+    }
+
+
 def _claimed_by(node: JSONObject) -> str:
     return str(node["metadata"]["labels"][LABEL_NODE_MACHINE_NAME])  # type: ignore[index]
 
@@ -90,8 +126,3 @@ def _told(sim: Simulation) -> dict[str, str]:
         for event in sim.objects(CORE_EVENTS)
         if event["reason"] == "NotConverging"
     }
-
-
-def _repeated(sim: Simulation, controller: str) -> float:
-    name = "mcm_controller_repeated_writes_total"
-    return sim.registry.get_sample_value(name, {"controller": controller}) or 0.0
