@@ -37,6 +37,8 @@ LABEL_SELECTED_FOR_UPDATE: Final = "node.machine.sapcloud.io/selected-for-update
 """Both on a Node; presence counts, not the value."""
 LABEL_UPDATE_RESULT: Final = "node.machine.sapcloud.io/update-result"
 """On a Node, by its agent; on a Machine while it moves between sets."""
+LABEL_ZONE = "topology.kubernetes.io/zone"
+LABEL_ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 LABEL_NODE_MACHINE_NAME: Final = "node.gardener.cloud/machine-name"
 """On a Node: the name of its Machine."""
 

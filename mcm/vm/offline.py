@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import final
 
 from mcm.client.client import Client
@@ -28,16 +27,10 @@ class NoCluster:
         raise _refusal()
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
-        return _refused()
+        raise _refusal()
 
     async def aclose(self) -> None:
         """There is nothing to close."""
-
-
-@asynccontextmanager
-async def _refused() -> AsyncIterator[StreamResponse]:
-    raise _refusal()
-    yield  # type: ignore[unreachable]
 
 
 def _refusal() -> ConfigurationError:

@@ -7,7 +7,7 @@ from mcm.api.machine import Machine, MachineSpec
 from mcm.api.meta import ObjectMeta
 from mcm.conformance.lab import Lab, recorded
 from mcm.conformance.rule import Violation, rule
-from mcm.driver import Code, DriverError
+from mcm.driver import Code, CreateMachineResponse, DriverError
 
 
 @rule
@@ -25,22 +25,29 @@ async def status_finds_a_vm_by_its_machines_name(lab: Lab) -> None:
     machine's name is all there is. It says the same of it as CreateMachine did."""
     machine = lab.machine()
     made = await lab.create(machine)
+    await _expect_found(lab, machine, made, "by name")
     known = recorded(machine, made.provider_id, made.node_name)
-    for asked, how in ((machine, "by name"), (known, "with its provider ID")):
-        await lab.eventually(lambda asked=asked: lab.exists(asked), f"not found {how}")  # type: ignore[misc]
-        try:
-            found = await lab.status(asked)
-        except DriverError as error:
-            if error.code is not Code.UNINITIALIZED:
-                raise
-            names = error.provider_id, error.node_name
-        else:
-            names = found.provider_id, found.node_name
-        if names != (made.provider_id, made.node_name):
-            raise Violation(
-                f"asked {how}, it answers {names}; created were "
-                f"{(made.provider_id, made.node_name)}. An error UNINITIALIZED must name both, too"
-            )
+    await _expect_found(lab, known, made, "with its provider ID")
+
+
+async def _expect_found(lab: Lab, machine: Machine, made: CreateMachineResponse, how: str) -> None:
+    async def is_found() -> bool:
+        return await lab.exists(machine)
+
+    await lab.eventually(is_found, f"not found {how}")
+    try:
+        found = await lab.status(machine)
+    except DriverError as error:
+        if error.code is not Code.UNINITIALIZED:
+            raise
+        names = error.provider_id, error.node_name
+    else:
+        names = found.provider_id, found.node_name
+    if names != (made.provider_id, made.node_name):
+        raise Violation(
+            f"asked {how}, it answers {names}; created were "
+            f"{(made.provider_id, made.node_name)}. An error UNINITIALIZED must name both, too"
+        )
 
 
 @rule

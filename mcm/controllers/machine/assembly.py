@@ -180,7 +180,7 @@ class Assembly:
     def _deletion(self, tokens: BootstrapTokens | None) -> Deletion:
         control, target, memory = self.control, self.target, self.memory
         provider, places = self.provider, memory.places
-        record = DeletionRecord(control, memory.backoff)
+        record = DeletionRecord(control, memory.backoff, memory.unwritable_node_names)
         search = NodeNameSearch(control, target, record, provider=provider, places=places)
         drain = DrainBeforeDeletion(control, target, record, self._drain())
         vm = VMDeletion(control, record, provider=provider, places=places, metrics=self.metrics)
@@ -190,6 +190,8 @@ class Assembly:
             DeletionStep.DETACH_VOLUMES: VolumeDetachment(control, target, record).detach,
             DeletionStep.DELETE_VM: vm.delete,
             DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
-            DeletionStep.REMOVE_FINALIZER: Release(control, record, tokens).release,
+            DeletionStep.REMOVE_FINALIZER: Release(
+                control, record, tokens, memory.token_failures
+            ).release,
         }
         return Deletion(target, record, steps=steps)

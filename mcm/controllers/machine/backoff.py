@@ -10,7 +10,7 @@ import random as random_module
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
-from typing import final
+from typing import Final, final
 
 from mcm.driver.codes import Code
 from mcm.driver.errors import DriverError
@@ -37,9 +37,9 @@ def pace_of(error: DriverError | None) -> Pace:
     return Pace.TRANSIENT if error.code.transient else Pace.LASTING
 
 
-_SPREAD = shorter_by(0.25)
-_TRANSIENT = Backoff(5.0, 180.0, spread=_SPREAD)
-_LASTING = Backoff(30.0, 600.0, spread=_SPREAD)
+_SPREAD: Final = shorter_by(0.25)
+TRANSIENT: Final = Backoff(5.0, 180.0, spread=_SPREAD)
+LASTING: Final = Backoff(30.0, 600.0, spread=_SPREAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class MachineBackoff:
 
     def __init__(self, *, exhausted: float, random: random_module.Random) -> None:
         self._paces = {
-            Pace.TRANSIENT: _TRANSIENT,
-            Pace.LASTING: _LASTING,
+            Pace.TRANSIENT: TRANSIENT,
+            Pace.LASTING: LASTING,
             Pace.EXHAUSTED: Backoff(exhausted, exhausted, spread=longer_by(0.25)),
         }
         self._random = random

@@ -60,13 +60,6 @@ NEEDS: Mapping[Step, frozenset[Step]] = {
 """What must not have failed before a step. All others are taken whatever came of the rest: health
 is judged even if the Node cannot be patched."""
 
-_WHILE_JOINING = (
-    Step.VALIDATE,
-    Step.SETTLE_NODE,
-    Step.DELETE_WITH_NODE,
-    Step.CHECK_HEALTH,
-    Step.SYNC_NODE,
-)
 _ONCE_JOINED = (
     Step.VALIDATE,
     Step.SETTLE_NODE,
@@ -75,6 +68,7 @@ _ONCE_JOINED = (
     Step.CHECK_HEALTH,
     Step.SYNC_NODE,
 )
+_WHILE_JOINING = tuple(step for step in _ONCE_JOINED if step is not Step.UPDATE_IN_PLACE)
 _OF_ONE_READ_IN_PART = (
     Step.CLAIM,
     Step.VALIDATE,

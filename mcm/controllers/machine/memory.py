@@ -50,8 +50,15 @@ class Memory:
     lost_node: set[str] = field(default_factory=set)
     """Machines whose Node object was deleted under them."""
 
+    unwritable_node_names: dict[str, str] = field(default_factory=dict)
+    """Names of Nodes that no label on their machine can hold."""
+    token_failures: dict[str, int] = field(default_factory=dict)
+    """How often the bootstrap token of a machine that goes could not be deleted."""
+
     def forget(self, uid: str) -> None:
         """The machine is gone."""
+        self.unwritable_node_names.pop(uid, None)
+        self.token_failures.pop(uid, None)
         self.backoff.forget(uid)
         self.hot_updates.forget(uid)
         self.tokens.pop(uid, None)

@@ -11,10 +11,10 @@ from typing import final
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from mcm.api.machine import Machine, MachineClass
-from mcm.api.names import LABEL_NAME
+from mcm.api.names import LABEL_NAME, LABEL_ZONE
+from mcm.controllers.machine.zone import template_labels
 from mcm.metrics import once_per_registry
 
-_ZONE = "topology.kubernetes.io/zone"
 _LABELS = ("namespace", "machine_deployment", "instance_type", "zone")
 
 
@@ -81,9 +81,8 @@ def _labels(machine: Machine, class_: MachineClass | None) -> tuple[str, ...]:
     if not deployment:
         return ()
     instance_type = class_.node_template.instance_type if class_ and class_.node_template else ""
-    template = machine.spec.node_template
-    labels = (template.metadata.labels if template and template.metadata else None) or {}
-    return machine.metadata.namespace, deployment, instance_type, labels.get(_ZONE, "")
+    zone = template_labels(machine).get(LABEL_ZONE, "")
+    return machine.metadata.namespace, deployment, instance_type, zone
 
 
 def _age(machine: Machine, now: datetime) -> timedelta:

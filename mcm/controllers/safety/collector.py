@@ -11,6 +11,7 @@ from mcm.api.meta import ObjectMeta
 from mcm.client.errors import KubeError, NotFound
 from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
+from mcm.controllers.indexes import index_machines, machines_of_provider_id
 from mcm.controllers.provider import Credentials, Provider, ProviderFailed
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.controllers.safety.list_retries import ListRetries
@@ -54,6 +55,7 @@ class OrphanCollector:
         random: random_module.Random,
     ) -> None:
         self._classes = classes
+        index_machines(machines)
         self._machines = machines
         self._credentials = credentials
         self._provider = provider
@@ -141,8 +143,8 @@ class OrphanCollector:
             return False  # it is going; other classes may list it too
         if is_claimed(vm, self._machines.get(f"{namespace}/{vm.machine_name}")):
             return False
-        recorded = (m.spec.provider_id for m in self._machines.list(namespace))
-        return vm.provider_id not in recorded
+        holders = machines_of_provider_id(self._machines, vm.provider_id)
+        return all(holder.metadata.namespace != namespace for holder in holders)
 
     # ---- its deletion --------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.api.names import ANNOTATION_KUBECTL_LAST_APPLIED, STATUS_FALSE
 from mcm.api.validation import describe, validate_machine_class
 from mcm.client.errors import AlreadyExists, Forbidden, NotFound
+from mcm.controllers.machine.backoff import LASTING, TRANSIENT
 from mcm.controllers.machine.class_migration.older_class import (
     OlderClass,
     metadata_of,
@@ -33,11 +34,7 @@ from mcm.controllers.runtime import DONE, Outcome
 from mcm.driver.codes import Code
 from mcm.driver.contract import GenerateMachineClassForMigrationRequest
 from mcm.events import EventType
-from mcm.workqueue.backoff import Backoff, shorter_by
 
-_SPREAD = shorter_by(0.25)
-_SOON = Backoff(5.0, 180.0, spread=_SPREAD)
-_SLOWLY = Backoff(30.0, 600.0, spread=_SPREAD)
 _A_MOMENT = 1.0
 """Seconds until to look again whether another machine's pass has had the class migrated."""
 
@@ -148,7 +145,7 @@ class ClassMigration:
     def _failed(self, older: OlderClass, cause: _Unmigrated) -> float:
         before = self._failures.get(older)
         count = before.count + 1 if before and before.cause.soon == cause.soon else 1
-        pace = _SOON if cause.soon else _SLOWLY
+        pace = TRANSIENT if cause.soon else LASTING
         wait = pace.delay(count - 1, self._random.random())
         self._failures[older] = _Failure(cause, count, self._control.clock.monotonic() + wait)
         return wait

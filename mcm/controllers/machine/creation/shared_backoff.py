@@ -17,9 +17,9 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple, final
 
-from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.backoff import LASTING, TRANSIENT, Pace
 from mcm.driver.codes import Code
-from mcm.workqueue.backoff import Backoff, shorter_by
+from mcm.workqueue.backoff import Backoff
 
 _SEVERAL = 3
 """So many machines do not all have something wrong of their own."""
@@ -30,8 +30,6 @@ _UNTIMELY = 300.0
 _UNDECIDED_PAUSE = 5.0
 _MOST_SUSPICIONS = 1000
 _FORGOTTEN_AFTER = 3600.0
-_LASTING = Backoff(30.0, 600.0, spread=shorter_by(0.25))
-_TRANSIENT = Backoff(5.0, 180.0, spread=shorter_by(0.25))
 
 
 class Sharing(Enum):
@@ -258,7 +256,7 @@ class SharedBackoff:
         return Hold(held.refusal, left if is_next else left + _UNTIMELY, left)
 
     def _delay(self, pace: Pace, count: int) -> float:
-        backoff = {Pace.EXHAUSTED: self._exhausted, Pace.TRANSIENT: _TRANSIENT}.get(pace, _LASTING)
+        backoff = {Pace.EXHAUSTED: self._exhausted, Pace.TRANSIENT: TRANSIENT}.get(pace, LASTING)
         return backoff.delay(count - 1, self._random.random())
 
     def _seen_by_several(

@@ -19,8 +19,7 @@ from mcm.controllers.machine.creation.inputs import CreationInputs
 from mcm.controllers.machine.creation.provider_answers import CreationFailure
 from mcm.controllers.machine.creation.shared_backoff import Group, Hold, Refusal, SharedBackoff
 from mcm.controllers.machine.ports import ControlCluster
-
-_ZONE = "topology.kubernetes.io/zone"
+from mcm.controllers.machine.zone import zone_of
 
 
 @final
@@ -121,9 +120,7 @@ def group_of(inputs: CreationInputs) -> Group | None:
 
 
 def _zone(inputs: CreationInputs) -> str:
-    template, of_class = inputs.machine.spec.node_template, inputs.class_.node_template
-    labels = (template.metadata.labels if template and template.metadata else None) or {}
-    return labels.get(_ZONE) or (of_class.zone if of_class else "")
+    return zone_of(inputs.machine, None, inputs.class_)
 
 
 def _circumstances(inputs: CreationInputs) -> Hashable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, MutableMapping
 from typing import final
 
 import msgspec
@@ -22,12 +22,20 @@ from mcm.events import EventType
 
 @final
 class DeletionRecord:
-    """What the steps of a deletion share. Methods raise what a status write does."""
+    """What the steps of a deletion share. Methods raise what a status write does.
 
-    def __init__(self, control: ControlCluster, backoff: MachineBackoff) -> None:
+    ``unwritable_names`` holds Nodes' names that could not be written, by machine UID.
+    """
+
+    def __init__(
+        self,
+        control: ControlCluster,
+        backoff: MachineBackoff,
+        unwritable_names: MutableMapping[str, str],
+    ) -> None:
         self._control = control
         self._backoff = backoff
-        self._unwritable_names: dict[str, str] = {}
+        self._unwritable_names = unwritable_names
 
     async def name_node(self, machine: Machine, node_name: str) -> Machine:
         """Write down which Node is the machine's. A name that is no label is used all the same."""
@@ -47,10 +55,6 @@ class DeletionRecord:
         labels = {**machine.metadata.labels, LABEL_NODE: name}
         metadata = msgspec.structs.replace(machine.metadata, labels=labels)
         return msgspec.structs.replace(machine, metadata=metadata)
-
-    def close(self, machine: Machine) -> None:
-        """The deletion is done."""
-        self._unwritable_names.pop(machine.metadata.uid, None)
 
     async def enter(self, machine: Machine, done: LastOperation) -> Machine:
         """Enter the phase Terminating."""

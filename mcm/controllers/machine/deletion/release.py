@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import final
 
 from mcm.api.labels import is_label_key, is_label_value
@@ -28,15 +29,19 @@ _NEEDED = ("class", "providerID")
 
 @final
 class Release:
-    """The step REMOVE_FINALIZER."""
+    """The step REMOVE_FINALIZER. ``token_failures`` counts by machine UID."""
 
     def __init__(
-        self, control: ControlCluster, record: DeletionRecord, tokens: BootstrapTokens | None
+        self,
+        control: ControlCluster,
+        record: DeletionRecord,
+        tokens: BootstrapTokens | None,
+        token_failures: MutableMapping[str, int],
     ) -> None:
         self._control = control
         self._record = record
         self._tokens = tokens
-        self._token_failures: dict[str, int] = {}
+        self._token_failures = token_failures
 
     async def release(self, machine: Machine) -> StepResult:
         """Take the finalizer off, and with it what the server refuses, if it does."""
@@ -53,11 +58,9 @@ class Release:
             except Invalid as refusal:
                 await self._patch(machine, with_repairs(machine, change, refusal))
         except NotFound:
-            self._close(machine)
             return DONE
         except Invalid as refusal:
             return self._refused(machine, refusal)
-        self._close(machine)
         self._control.tell(machine, EventType.NORMAL, "Deleted", "The machine is gone")
         return DONE
 
@@ -70,10 +73,6 @@ class Release:
         failures = self._token_failures.get(uid, 0) + 1
         self._token_failures[uid] = failures
         return failures < _TOKEN_TRIES
-
-    def _close(self, machine: Machine) -> None:
-        self._token_failures.pop(machine.metadata.uid, None)
-        self._record.close(machine)
 
     async def _patch(self, machine: Machine, change: JSONObject) -> None:
         await self._control.patch(machine, for_this_version(machine.metadata, change))

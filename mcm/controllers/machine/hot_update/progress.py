@@ -67,13 +67,17 @@ class HotUpdateProgress:
     def machine_changed(self, change: Change[Machine]) -> None:
         """Count a machine anew."""
         before, now = change.old, change.new
-        if before is not None:
-            for class_key in class_keys_of(before):
-                self._outdated.get(class_key, set()).discard(before.metadata.key)
-                self._show(class_key)
-        if now is not None:
-            for class_key in class_keys_of(now):
+        left = set(class_keys_of(before)) if before is not None else set()
+        entered = set(class_keys_of(now)) if now is not None else set()
+        for class_key in left | entered:
+            outdated = self._outdated.setdefault(class_key, set())
+            known = len(outdated)
+            if now is not None and class_key in entered:
                 self._count(class_key, now)
+            else:
+                outdated.discard(change.object.metadata.key)
+            # Most changes are of something else; of a class that is gone nothing is kept.
+            if len(outdated) != known or self._classes.get(class_key) is None:
                 self._show(class_key)
 
     def class_changed(self, change: Change[MachineClass]) -> None:

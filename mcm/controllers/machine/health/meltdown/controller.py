@@ -8,9 +8,10 @@ from mcm.api.core import NODES, Node
 from mcm.api.machine import MACHINE_CLASSES, MACHINES, Machine, MachineClass
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.indexes import machines_of_class, machines_on
-from mcm.controllers.machine.health.meltdown.fleet_health import FleetHealth, zone_of
+from mcm.controllers.machine.health.meltdown.fleet_health import FleetHealth
 from mcm.controllers.machine.health.meltdown.hold import Threshold
 from mcm.controllers.machine.health.meltdown.protection import MeltdownProtection
+from mcm.controllers.machine.zone import zone_of
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change

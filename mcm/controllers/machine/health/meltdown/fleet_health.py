@@ -6,14 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, final
 
-from mcm.api.core import Node
-from mcm.api.machine import Machine, MachineClass, MachinePhase
+from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import CONDITION_NODE_READY, STATUS_FALSE, STATUS_UNKNOWN
 from mcm.controllers.machine.health.meltdown.hold import Counts
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.informers.change import Change
-
-LABELS_ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
 _JOINED: Final = frozenset(
     {
@@ -24,17 +21,6 @@ _JOINED: Final = frozenset(
         MachinePhase.IN_PLACE_UPDATE_SUCCESSFUL,
     }
 )
-
-
-def zone_of(machine: Machine, node: Node | None, class_: MachineClass | None) -> str:
-    """Return the zone that the Node names, else the machine's template, else its class; or ""."""
-    template = machine.spec.node_template
-    labels = (template.metadata.labels if template and template.metadata else None) or {}
-    for found in (node.metadata.labels if node else {}, labels):
-        for label in LABELS_ZONE:
-            if found.get(label):
-                return found[label]
-    return class_.node_template.zone if class_ and class_.node_template else ""
 
 
 def is_member(machine: Machine) -> bool:

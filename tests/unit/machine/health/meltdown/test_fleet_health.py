@@ -16,10 +16,10 @@ from mcm.api.machine import (
 from mcm.controllers.machine.health.meltdown.fleet_health import (
     FleetHealth,
     is_member,
-    zone_of,
 )
 from mcm.controllers.machine.health.meltdown.hold import Counts
 from mcm.controllers.machine.own_conditions import OwnCondition, with_own
+from mcm.controllers.machine.zone import zone_of
 from mcm.informers import Change
 from tests.unit.machine.objects import BORN, after, class_, condition, machine, node
 
