@@ -16,6 +16,7 @@ import pytest
 
 from mcm.clock import SystemClock
 from tests.faults.scenario import Result, Security, run_scenario
+from tests.thoroughness import THOROUGH
 
 ALL, AT_A_TIME = 500, 10
 USUAL = range(3, ALL, 8)
@@ -25,7 +26,7 @@ USUAL = range(3, ALL, 8)
 def chosen_seeds() -> Sequence[int]:
     if named := os.environ.get("MCM_FAULT_SEEDS"):
         return [int(seed) for seed in named.split(",")]
-    return range(ALL) if os.environ.get("CI") == "true" else USUAL
+    return range(ALL) if THOROUGH else USUAL
 
 
 @pytest.mark.timeout(600)
