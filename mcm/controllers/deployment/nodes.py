@@ -27,8 +27,8 @@ from mcm.api.names import (
 )
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectWriter
-from mcm.controllers.deployment.conditions import is_complete
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.progress import is_complete
 from mcm.controllers.fanout import patch_each
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.preconditions import for_this_version

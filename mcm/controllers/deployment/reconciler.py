@@ -25,17 +25,17 @@ from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotF
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
-from mcm.controllers.deployment.conditions import (
+from mcm.controllers.deployment.decision import Decision, next_step
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
+from mcm.controllers.deployment.progress import (
     REASON_INVALID_SPEC,
     REASON_STRATEGY_NOT_SUPPORTED,
     is_complete,
     look_again_at,
     refused,
 )
-from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
 from mcm.controllers.deployment.revisions import beyond_history, rollback
-from mcm.controllers.deployment.rollout import Decision, next_step
 from mcm.controllers.deployment.scaling import scale_down_marks
 from mcm.controllers.deployment.sets import (
     SetActions,

@@ -36,9 +36,9 @@ from mcm.api.templates import labels_of, machine_spec_of, with_label
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import OWNERSHIP, DeploymentSnapshot, by_age
 from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
-from mcm.controllers.deployment.rollout import Decision
 from mcm.controllers.deployment.templates import same_template, set_name, template_hash
 from mcm.controllers.fanout import fan_out, patch_each
 from mcm.controllers.owning import (

@@ -9,24 +9,36 @@ import msgspec
 
 from mcm.api.machine import (
     MachineDeployment,
+    MachineDeploymentCondition,
     MachineDeploymentStatus,
     MachineSet,
     MachineSummary,
 )
+from mcm.api.names import (
+    CONDITION_AVAILABLE,
+    CONDITION_REPLICA_FAILURE,
+    REASON_MINIMUM_AVAILABLE,
+    REASON_MINIMUM_UNAVAILABLE,
+    STATUS_FALSE,
+    STATUS_TRUE,
+)
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
-    REASON_STRATEGY_NOT_SUPPORTED,
     Conditions,
+    with_condition,
+    with_copy,
+    without,
+)
+from mcm.controllers.deployment.decision import Decision
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.progress import (
+    REASON_STRATEGY_NOT_SUPPORTED,
     evaluated,
     refused,
-    with_availability,
     with_new_set,
     with_pause,
-    with_set_failure,
     without_refusal,
 )
-from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.rollout import Decision
 
 NOT_SUPPORTED = (
     "spec.strategy.type: machines cannot be updated in place yet, so the machines of the former "
@@ -85,6 +97,36 @@ def counted_status(
         failed_machines=_failed_machines(sets),
         conditions=with_set_failure(conditions, new, old_sets),
     )
+
+
+def with_availability(conditions: Conditions, *, enough: bool, now: datetime) -> Conditions:
+    """Tell whether as many machines serve as must, ``enough``."""
+    if enough:
+        status, reason = STATUS_TRUE, REASON_MINIMUM_AVAILABLE
+        message = "Deployment has minimum availability."
+    else:
+        status, reason = STATUS_FALSE, REASON_MINIMUM_UNAVAILABLE
+        message = "Deployment does not have minimum availability."
+    return with_condition(conditions, CONDITION_AVAILABLE, status, reason, message, now=now)
+
+
+def with_set_failure(
+    conditions: Conditions, new: MachineSet | None, old_sets: Iterable[MachineSet]
+) -> Conditions:
+    """Show the first set that cannot make or delete machines, the new one before all others."""
+    for candidate in (new, *old_sets):
+        for condition in candidate.status.conditions if candidate else ():
+            if condition.type == CONDITION_REPLICA_FAILURE:
+                copied = MachineDeploymentCondition(
+                    type=condition.type,
+                    status=condition.status,
+                    last_update_time=condition.last_transition_time,
+                    last_transition_time=condition.last_transition_time,
+                    reason=condition.reason,
+                    message=condition.message,
+                )
+                return with_copy(conditions, copied)
+    return without(conditions, CONDITION_REPLICA_FAILURE)
 
 
 def _failed_machines(sets: Iterable[MachineSet]) -> tuple[MachineSummary, ...] | None:

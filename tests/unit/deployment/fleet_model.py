@@ -26,8 +26,8 @@ from mcm.api.machine import (
 from mcm.api.meta import LabelSelector, ObjectMeta
 from mcm.api.names import ANNOTATION_PRIORITY
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.rollout import Decision, next_step
 from mcm.controllers.deployment.scaling import asked_for
 from mcm.controllers.deployment.sets import size_annotations, wanted_sets
 from mcm.controllers.machineset.scaling import plan as plan_machines

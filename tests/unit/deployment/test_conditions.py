@@ -14,17 +14,16 @@ from mcm.api.machine import (
     MachineSummary,
 )
 from mcm.controllers.deployment.bounds import Bounds
-from mcm.controllers.deployment.conditions import (
+from mcm.controllers.deployment.conditions import find, with_condition
+from mcm.controllers.deployment.decision import Decision
+from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.progress import (
     evaluated,
-    find,
     is_complete,
     look_again_at,
-    with_condition,
     with_new_set,
     with_pause,
 )
-from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.rollout import Decision
 from mcm.controllers.deployment.status import counted_status, status_after
 from mcm.controllers.owning.owner import status_change
 from tests.unit.deployment.objects import (

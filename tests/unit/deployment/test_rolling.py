@@ -3,17 +3,9 @@ from __future__ import annotations
 import pytest
 
 from mcm.controllers.deployment.bounds import Bounds
-from mcm.controllers.deployment.fleet import DeploymentSnapshot, Fleet, SetState, Targets
-from mcm.controllers.deployment.rollout import (
-    Decision,
-    RecreateStep,
-    initial_size,
-    recreate_step,
-    rolling_step,
-)
-from mcm.controllers.deployment.sets import wanted_sets
+from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
+from mcm.controllers.deployment.rolling import initial_size, rolling_step
 from tests.unit.deployment.fleet_model import FleetModel, Number, rolling
-from tests.unit.deployment.objects import deployment, owned_set, template
 from tests.unit.deployment.states import fleet, state
 
 
@@ -182,54 +174,3 @@ def test_a_set_that_is_being_deleted_takes_room_and_guarantees_nothing() -> None
     leaving = state("gone", 3, "RRR", deleted=True)
     assert rolling_step(new, fleet(new, deleted=(leaving,)), FOUR) == {"new": 2}
     assert fleet(new, deleted=(leaving,)).guaranteed() == 1
-
-
-@pytest.mark.parametrize(
-    ("whole", "step"),
-    [
-        pytest.param(fleet(None), RecreateStep(create=3), id="the first set"),
-        pytest.param(
-            fleet(None, state("a", 2), state("b", 1)),
-            RecreateStep({"a": 0, "b": 0}),
-            id="empty all",
-        ),
-        pytest.param(
-            fleet(state("new", 0, ""), state("a", 0, "RR")), RecreateStep(), id="not deleted yet"
-        ),
-        pytest.param(
-            fleet(None, state("a", 0, "", terminating=1)), RecreateStep(), id="still leaving"
-        ),
-        pytest.param(
-            fleet(None, state("a", 0, "", reported=1)), RecreateStep(), id="still told of"
-        ),
-        pytest.param(
-            fleet(None, deleted=(state("a", 1, deleted=True),)), RecreateStep(), id="a deleted set"
-        ),
-        pytest.param(fleet(None, state("a", 0, "")), RecreateStep(create=3), id="all are gone"),
-        pytest.param(
-            fleet(state("new", 0, ""), state("a", 0, "")),
-            RecreateStep({"new": 3}),
-            id="a known set",
-        ),
-        pytest.param(fleet(state("new", 5)), RecreateStep({"new": 3}), id="scaled down"),
-        pytest.param(fleet(state("new", 3), state("a", 0, "")), RecreateStep(), id="done"),
-    ],
-)
-def test_nothing_new_is_made_before_all_old_is_gone(whole: Fleet, step: RecreateStep) -> None:
-    assert recreate_step(whole, Bounds(3)) == step
-
-
-def test_replicas_that_change_in_the_middle_do_not_hold_it_up() -> None:
-    whole = fleet(state("new", 1, desired=4), state("old", 3, desired=4))
-    assert recreate_step(whole, Bounds(6)) == RecreateStep({"old": 0})
-
-
-def test_a_reduction_that_is_withheld_leaves_the_set_wholly_as_it_is() -> None:
-    shrinking, growing = owned_set("old", 3, of=template("class-b")), owned_set("new", 1)
-    machines = {s.metadata.uid: () for s in (shrinking, growing)}
-    snapshot = DeploymentSnapshot.of(deployment(4), [shrinking, growing], machines)
-    decision = Decision({"old-uid": 2, "new-uid": 2}, rolling=True).without_reductions(snapshot)
-    assert decision == Decision({"new-uid": 2}, rolling=True, withheld=frozenset({"old-uid"}))
-    wanted = {a.metadata.name: b for a, b in wanted_sets(snapshot, decision, marking=False)}
-    assert wanted["old"] is shrinking
-    assert wanted["new"].spec.replicas == 2

@@ -1,0 +1,49 @@
+"""A step of a rolling update: the new set grows, or old ones shrink, never both.
+
+Both bounds hold at every moment, whatever the order in which sets and machines follow: never more
+machines than ``bounds.most``, those on their way out included, and never fewer that serve than
+``bounds.least``, if there were as many before.
+"""
+
+from __future__ import annotations
+
+from mcm.controllers.deployment.bounds import Bounds, must_serve, room
+from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
+
+
+def initial_size(fleet: Fleet, bounds: Bounds) -> int:
+    """The size with which a new set begins."""
+    return min(bounds.desired, room(fleet, bounds))
+
+
+def rolling_step(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
+    """Return the next step; empty if the update is done, or has to wait for machines."""
+    if new.replicas > bounds.desired:
+        return {new.uid: bounds.desired}
+    growth = min(bounds.desired - new.replicas, room(fleet, bounds))
+    if growth > 0:
+        return {new.uid: new.replicas + growth}
+    return _shrink(new, fleet, bounds)
+
+
+def _shrink(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
+    """Take from the old sets, oldest first: before all else machines that do not serve."""
+    budget = _budget(new, fleet, bounds)
+    spare = fleet.guaranteed() - must_serve(fleet, bounds)
+    targets = {s.uid: s.replicas for s in fleet.old}
+    for harmless in (True, False):
+        for state in fleet.old:
+            before = targets[state.uid]
+            after = state.reduced(before, budget, losing=0 if harmless else spare)
+            targets[state.uid] = after
+            spare -= state.guaranteed(before) - state.guaranteed(after)
+            budget -= before - after
+    return {s.uid: targets[s.uid] for s in fleet.old if targets[s.uid] < s.replicas}
+
+
+def _budget(new: SetState, fleet: Fleet, bounds: Bounds) -> int:
+    """How many old replicas may go. New machines that do not serve yet replace nothing, so that old
+    ones which merely cannot be reached are not swept away before the new template has proved
+    itself."""
+    not_yet = max(0, new.replicas - new.available - new.preserved)
+    return fleet.replicas() - bounds.least - not_yet
