@@ -13,6 +13,7 @@ from typing import final
 from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import MachineDeploymentSpec
 from mcm.api.names import STRATEGY_ROLLING_UPDATE
+from mcm.api.strategies import surge_of, unavailable_of
 from mcm.controllers.deployment.fleet import Fleet, Targets
 
 
@@ -44,11 +45,9 @@ def bounds_of(spec: MachineDeploymentSpec) -> Bounds:
     RollingUpdate have no surge.
     """
     strategy, desired = defaulted_strategy(spec), max(0, spec.replicas)
-    block = strategy.rolling_update
-    if strategy.type != STRATEGY_ROLLING_UPDATE or block is None:
+    if strategy.type != STRATEGY_ROLLING_UPDATE:
         return Bounds(desired)
-    surge = _share(block.max_surge, desired, round_up=True)
-    unavailable = _share(block.max_unavailable, desired, round_up=False)
+    surge, unavailable = surge_of(spec), unavailable_of(spec)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return Bounds(desired, surge=surge, unavailable=min(unavailable, desired))
@@ -103,10 +102,3 @@ def _check_sizes(fleet: Fleet, targets: Targets) -> None:
     for uid, replicas in targets.items():
         if uid not in known or replicas < 0:
             raise OutOfBounds(f"set {uid} cannot get {replicas} replicas")
-
-
-def _share(value: int | str | None, of: int, *, round_up: bool) -> int:
-    if isinstance(value, int):
-        return value
-    hundredths = int((value or "0%").removesuffix("%")) * of
-    return -(-hundredths // 100) if round_up else hundredths // 100
