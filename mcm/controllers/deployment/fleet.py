@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias, final
 
 from mcm.api.defaulting import defaulted_strategy
@@ -27,6 +27,7 @@ from mcm.api.names import (
 )
 from mcm.controllers.deployment.templates import identity_of
 from mcm.controllers.owning import Ownership
+from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import (
     DEFAULT_PRIORITY,
     chosen_by_autoscaler,
@@ -34,7 +35,7 @@ from mcm.controllers.replicas.deletion_order import (
     is_preserved,
     priority_of,
 )
-from mcm.controllers.replicas.membership import is_available, is_failed, is_terminating
+from mcm.controllers.replicas.membership import is_failed, is_terminating
 
 OWNERSHIP: Final = Ownership(
     owner=MACHINE_DEPLOYMENTS,
@@ -157,7 +158,7 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
     return SetState(
         uid=machine_set.metadata.uid,
         replicas=machine_set.spec.replicas,
-        serving=_serving(staying, going, now),
+        serving=_serving(staying, going, min_ready_of(machine_set), now),
         terminating=len(everyone) - len(staying),
         reported=machine_set.status.replicas,
         chosen=sum(priority_of(m) < DEFAULT_PRIORITY for m in staying),
@@ -169,9 +170,9 @@ def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime
 
 
 def _serving(
-    staying: Sequence[Machine], going: AbstractSet[str], now: datetime
+    staying: Sequence[Machine], going: AbstractSet[str], min_ready: timedelta, now: datetime
 ) -> tuple[bool, ...]:
-    serves = [is_available(m) and m.metadata.name not in going for m in staying]
+    serves = [is_available(m, min_ready, now) and m.metadata.name not in going for m in staying]
     if all(serves):
         return tuple(serves)  # as nearly always: no order tells them apart
     by_name = {m.metadata.name: s for m, s in zip(staying, serves, strict=True)}

@@ -21,11 +21,14 @@ REPETITION_WINDOW = timedelta(minutes=30)
 """A failure that keeps being the same is written once in this time."""
 
 _TIMED = (
+    MachinePhase.AVAILABLE,
+    MachinePhase.RUNNING,
     MachinePhase.UNKNOWN,
     MachinePhase.IN_PLACE_UPDATING,
     MachinePhase.IN_PLACE_UPDATE_FAILED,
 )
-"""Phases that may last so long, counted from ``lastUpdateTime``."""
+"""Phases whose ``lastUpdateTime`` says since when: that something may last so long, or must have
+lasted (``minReadySeconds``), is counted from it."""
 
 _VARYING = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z-]{0,64}[0-9])[0-9a-z-]{12,128}|[0-9]+",

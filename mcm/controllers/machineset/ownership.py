@@ -20,8 +20,7 @@ def seen_by_set(machine: Machine) -> tuple[object, ...]:
         meta.owner_references,
         meta.deletion_timestamp,
         machine.spec,
-        status.current_status.phase,
-        status.current_status.preserve_expiry_time,
+        status.current_status,
         status.last_operation if failed else None,
     )
 

@@ -33,8 +33,9 @@ from mcm.controllers.machineset.status import (
 from mcm.controllers.machineset.template_sync import sync_templates
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
+from mcm.controllers.replicas.availability import min_ready_of, next_available_at
 from mcm.controllers.replicas.membership import is_failed
-from mcm.controllers.runtime import DONE, Outcome
+from mcm.controllers.runtime import DONE, Outcome, earliest
 from mcm.events import EventSink
 from mcm.informers.store import Store
 
@@ -95,7 +96,7 @@ class MachineSetReconciler:
         failures, failure = await self._carry_out(machine_set, decided)
         await self._report(machine_set, failure)
         raise_together(f"machine set {machine_set.metadata.key}", (*errors, *failures))
-        return self._look_again(machine_set, decided, now)
+        return self._look_again(machine_set, decided)
 
     async def _carry_out(
         self, machine_set: MachineSet, decided: ScalingPlan
@@ -120,13 +121,16 @@ class MachineSetReconciler:
     def _node_of(self, machine: Machine) -> Node | None:
         return self._owners.own_node(machine) if self._owners is not None else None
 
-    def _look_again(self, machine_set: MachineSet, decided: ScalingPlan, now: datetime) -> Outcome:
-        if decided.create and self._machines.unconfirmed(machine_set):
-            return Outcome(_CONFIRM_AFTER, "a machine that was created has not been seen yet")
-        if decided.again_at is not None:
-            seconds = (decided.again_at - now).total_seconds()
-            return Outcome(seconds, "a failed machine is preserved until then")
-        return DONE
+    def _look_again(self, machine_set: MachineSet, decided: ScalingPlan) -> Outcome:
+        """Return when something happens by time alone."""
+        now, owned = self._clock.now(), self._claimer.owned(machine_set)
+        unseen = decided.create and self._machines.unconfirmed(machine_set)
+        ready_at = next_available_at(owned, min_ready_of(machine_set), now)
+        return earliest(
+            Outcome(_CONFIRM_AFTER, "a created machine was not seen yet") if unseen else DONE,
+            _at(decided.again_at, now, "a failed machine is preserved until then"),
+            _at(ready_at, now, "a machine has been ready for long enough then"),
+        )
 
     # ---- the end of a set, and sets that make no sense -------------------------------------------
 
@@ -160,6 +164,10 @@ class MachineSetReconciler:
         await self._set_writer.write_status(
             machine_set, status_of(machine_set, owned, failure, now)
         )
+
+
+def _at(moment: datetime | None, now: datetime, why: str) -> Outcome:
+    return DONE if moment is None else Outcome(max(0.0, (moment - now).total_seconds()), why)
 
 
 def validate(machine_set: MachineSet) -> Sequence[FieldError]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,13 +27,18 @@ from mcm.api.names import (
 )
 from mcm.api.templates import labels_of
 from mcm.api.timestamps import whole_seconds
+from mcm.controllers.machineset.conditions import (
+    Conditions,
+    find,
+    with_condition,
+    without,
+)
+from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.replicas.membership import is_terminating
 
 REASON_INVALID_SPEC: Final = "InvalidSpec"
 """Condition reason, ours: the object cannot be acted on; the message names field and remedy."""
-
-Conditions = tuple[MachineSetCondition, ...]
 
 
 @final
@@ -57,14 +61,13 @@ def status_of(
     It equals the present one if nothing is to be said; ``lastOperation`` moves on only otherwise.
     """
     old = machine_set.status
-    phases = Counter(m.phase for m in machines if not is_terminating(m))
-    running = phases[MachinePhase.RUNNING]
+    min_ready = min_ready_of(machine_set)
     wanted = msgspec.structs.replace(
         old,
         replicas=len(machines),
         fully_labeled_replicas=_count_labelled(machine_set, machines),
-        ready_replicas=running,
-        available_replicas=running + phases[MachinePhase.AVAILABLE],
+        ready_replicas=sum(map(_is_ready, machines)),
+        available_replicas=sum(is_available(m, min_ready, now) for m in machines),
         preserved_failed_replicas=sum(map(_is_preserved_failure, machines)),
         auto_preserve_failed_machine_count=sum(map(_is_auto_preserved, machines)),
         failed_machines=tuple(_summaries(machine_set, machines)) or None,
@@ -89,24 +92,21 @@ def rejected_status(machine_set: MachineSet, complaint: str, now: datetime) -> M
 def with_failure(
     conditions: Conditions, failure: ReplicaFailure | None, now: datetime
 ) -> Conditions:
-    """Set or remove ``ReplicaFailure``; one of the same reason stays as it was first said.
-
-    Only a rejected spec gets a new message: its author looks there for what is left to mend.
-    """
-    others = tuple(c for c in conditions if c.type != CONDITION_REPLICA_FAILURE)
+    """Set or remove ``ReplicaFailure``. Its message follows what is wrong: another number or name
+    in the same words is no news."""
     if failure is None:
-        return others
-    present = next((c for c in conditions if c.type == CONDITION_REPLICA_FAILURE), None)
+        return without(conditions, CONDITION_REPLICA_FAILURE)
+    present = find(conditions, CONDITION_REPLICA_FAILURE)
     if present is not None and _says(present, failure):
         return conditions
-    raised = MachineSetCondition(
-        type=CONDITION_REPLICA_FAILURE,
-        status=STATUS_TRUE,
-        last_transition_time=whole_seconds(now),
-        reason=failure.reason,
-        message=failure.message,
+    return with_condition(
+        conditions,
+        CONDITION_REPLICA_FAILURE,
+        STATUS_TRUE,
+        failure.reason,
+        failure.message,
+        now=now,
     )
-    return (*others, raised)
 
 
 def _says(present: MachineSetCondition, failure: ReplicaFailure) -> bool:
@@ -125,6 +125,10 @@ def _stamped(old: MachineSetStatus, wanted: MachineSetStatus, now: datetime) -> 
 def _count_labelled(machine_set: MachineSet, machines: Iterable[Machine]) -> int:
     labels = labels_of(machine_set.spec.template).items()
     return sum(labels <= machine.metadata.labels.items() for machine in machines)
+
+
+def _is_ready(machine: Machine) -> bool:
+    return machine.phase == MachinePhase.RUNNING and not is_terminating(machine)
 
 
 def _is_preserved_failure(machine: Machine) -> bool:

@@ -1,11 +1,9 @@
-"""What a set counts: which of its machines leave, serve, or move in after an in-place update."""
+"""What a set counts: which of its machines leave, failed, or move in after an in-place update."""
 
 from __future__ import annotations
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import LABEL_UPDATE_RESULT, UPDATE_RESULT_SUCCESSFUL
-
-_SERVING = frozenset({MachinePhase.AVAILABLE, MachinePhase.RUNNING})
 
 
 def is_terminating(machine: Machine) -> bool:
@@ -13,10 +11,6 @@ def is_terminating(machine: Machine) -> bool:
     return (
         machine.metadata.deletion_timestamp is not None or machine.phase == MachinePhase.TERMINATING
     )
-
-
-def is_available(machine: Machine) -> bool:
-    return machine.phase in _SERVING and not is_terminating(machine)
 
 
 def is_failed(machine: Machine) -> bool:

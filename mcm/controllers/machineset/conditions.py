@@ -1,0 +1,43 @@
+"""Any condition of a MachineSet: find, set, remove. Others' conditions are left alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias
+
+from mcm.api.machine import MachineSetCondition
+from mcm.api.timestamps import whole_seconds
+
+Conditions: TypeAlias = tuple[MachineSetCondition, ...]
+
+
+def find(conditions: Conditions, kind: str) -> MachineSetCondition | None:
+    return next((c for c in conditions if c.type == kind), None)
+
+
+def without(conditions: Conditions, kind: str) -> Conditions:
+    return tuple(c for c in conditions if c.type != kind)
+
+
+def with_condition(
+    conditions: Conditions, kind: str, status: str, reason: str, message: str, *, now: datetime
+) -> Conditions:
+    """Set a condition, in its place or at the end; untouched if it says the same already.
+
+    The transition time moves with the status only: a new reason or message of a state that lasts
+    does not make it younger.
+    """
+    present = find(conditions, kind)
+    if present and (present.status, present.reason, present.message) == (status, reason, message):
+        return conditions
+    since = present.last_transition_time if present and present.status == status else None
+    wanted = MachineSetCondition(
+        type=kind,
+        status=status,
+        last_transition_time=since or whole_seconds(now),
+        reason=reason,
+        message=message,
+    )
+    if present is None:
+        return (*conditions, wanted)
+    return tuple(wanted if c is present else c for c in conditions)
