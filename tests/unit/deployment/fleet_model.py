@@ -89,7 +89,7 @@ class FleetModel:
 
     @property
     def available(self) -> int:
-        return sum(map(is_available, self.machines.values()))
+        return sum(map(serves, self.machines.values()))
 
     @property
     def guaranteed(self) -> int:
