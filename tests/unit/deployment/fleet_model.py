@@ -31,7 +31,8 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.scaling import asked_for
 from mcm.controllers.deployment.sets import size_annotations, wanted_sets
 from mcm.controllers.machineset.scaling import plan as plan_machines
-from mcm.controllers.replicas.availability import is_terminating
+from mcm.controllers.replicas.availability import serves
+from mcm.controllers.replicas.membership import is_terminating
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Number = int | str
