@@ -1,4 +1,4 @@
-"""Any condition of a MachineSet: find, set, remove. Others' conditions are left alone."""
+"""Any condition of a MachineSet can be found, set and removed here, and others' left alone."""
 
 from __future__ import annotations
 
