@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import orjson
-import yaml
 
 from mcm.api.codec import DecodeError, decode_object
 from mcm.api.machine import MACHINE_CLASSES, MachineClass
@@ -17,6 +15,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.names import KIND_MACHINE_CLASS
 from mcm.api.validation import describe, validate_machine_class
 from mcm.client.errors import ConfigurationError
+from mcm.manifest_files import documents
 
 
 def read_class(path: Path) -> MachineClass:
@@ -75,32 +74,9 @@ def _texts(path: Path, secret: JSONObject, field: str) -> Iterator[tuple[str, st
 
 
 def _only(path: Path, kind: str) -> JSONObject:
-    documents = [document for document in _documents(path) if document.get("kind") == kind]
-    if len(documents) == 1:
-        return documents[0]
-    kinds = ", ".join(str(d.get("kind", "no kind")) for d in _documents(path)) or "nothing"
+    found = list(documents(path))
+    meant = [document for document in found if document.get("kind") == kind]
+    if len(meant) == 1:
+        return meant[0]
+    kinds = ", ".join(str(d.get("kind", "no kind")) for d in found) or "nothing"
     raise ConfigurationError(f"{path}: exactly one {kind} is expected; there is: {kinds}")
-
-
-def _documents(path: Path) -> Iterable[JSONObject]:
-    try:
-        loaded = list(yaml.safe_load_all(path.read_text()))
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path}: is no text") from None
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: {_complaint(error)}") from None
-    for document in loaded:
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise ConfigurationError(f"{path}: a manifest is a mapping with apiVersion and kind")
-        yield cast("JSONObject", document)
-
-
-def _complaint(error: yaml.YAMLError) -> str:
-    """Say what and where, but quote nothing: the file may hold a secret."""
-    mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-    return f"{where}{getattr(error, 'problem', None) or 'no YAML'}"
