@@ -41,11 +41,16 @@ class Decision:
         return replace(self, targets=growing, withheld=frozenset(self.targets.keys() - growing))
 
 
-def next_step(snapshot: DeploymentSnapshot, now: datetime) -> Decision:
-    """Return the next step for what was seen. Raises :class:`.OutOfBounds` rather than harm."""
+def next_step(
+    snapshot: DeploymentSnapshot, now: datetime, bounds: Bounds | None = None
+) -> Decision:
+    """Return the next step for what was seen, within ``bounds``, or else those of its own spec.
+
+    Raises :class:`.OutOfBounds` rather than harm.
+    """
     spec = snapshot.deployment.spec
-    bounds = bounds_of(spec)
-    return decide(snapshot.fleet(now), bounds, snapshot.strategy, paused=spec.paused)
+    within = bounds or bounds_of(spec)
+    return decide(snapshot.fleet(now), within, snapshot.strategy, paused=spec.paused)
 
 
 def decide(fleet: Fleet, bounds: Bounds, strategy: str, *, paused: bool) -> Decision:
