@@ -12,7 +12,7 @@ from typing import final
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine, MachinePhase
-from mcm.api.names import LABEL_NODE_MACHINE_NAME
+from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, LABEL_NODE_MACHINE_NAME
 from mcm.controllers.indexes import (
     index_machines,
     index_nodes,
@@ -66,6 +66,11 @@ def whose(node: Node, machines: Iterable[Machine], *, elsewhere: Collection[str]
     if len(staying) > 1:
         return Ownership(contenders=staying)
     return Ownership(next(iter(staying or ordered), None))
+
+
+def is_managed(node: Node) -> bool:
+    """Tell whether ``node`` is to be touched at all: it is not marked as nobody's."""
+    return ANNOTATION_NOT_MANAGED_BY_MCM not in node.metadata.annotations
 
 
 def is_proven(node: Node, machine: Machine) -> bool:

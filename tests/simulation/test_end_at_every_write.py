@@ -28,7 +28,7 @@ from mcm.api.names import (
     TAINT_PRESERVED,
 )
 from mcm.client.transport import Request
-from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
+from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.settings import ControllerSettings
 from mcm.options import Options
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES

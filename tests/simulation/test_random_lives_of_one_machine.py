@@ -37,7 +37,7 @@ from mcm.api.names import (
     TAINT_PRESERVED,
 )
 from mcm.client.errors import NotFound
-from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
+from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.settings import ControllerSettings
 from mcm.driver import Code
 from mcm.events import EVENTS

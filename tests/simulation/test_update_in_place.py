@@ -14,7 +14,7 @@ from mcm.api.names import (
     LABEL_SELECTED_FOR_UPDATE,
     LABEL_UPDATE_RESULT,
 )
-from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
+from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
 from mcm.simulation.faults import WatchEnd

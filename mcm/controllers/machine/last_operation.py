@@ -230,7 +230,7 @@ def in_place_failed(machine: str, reason: str) -> LastOperation:
 
 
 def in_place_timed_out(machine: str, timeout: str) -> LastOperation:
-    text = f"Machine {machine} failed to in-place update in {timeout} minutes."
+    text = f"Machine {machine} failed to in-place update in {timeout}."
     return operation(_IN_PLACE, OperationState.FAILED, text)
 
 

@@ -17,8 +17,8 @@ from mcm.controllers.machine.health.failure_permit import group_of, is_moving, w
 from mcm.controllers.machine.health.moving_machines import MovingMachines, counts, is_set_wanting
 from mcm.controllers.machine.hot_update.need import is_unfinished
 from mcm.controllers.machine.memory import Drain
-from mcm.controllers.machine.node.matching import is_managed, machine_keys_of
-from mcm.controllers.node_ownership import NodeOwners, whose
+from mcm.controllers.machine.node.matching import machine_keys_of
+from mcm.controllers.node_ownership import NodeOwners, is_managed, whose
 from mcm.informers import Change, Store
 
 _FINISHED = ("Succeeded", "Failed")

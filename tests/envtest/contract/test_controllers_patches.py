@@ -30,6 +30,7 @@ from mcm.client.errors import Conflict, Invalid, NotFound
 from mcm.client.requests import PatchType
 from mcm.clock import SystemClock
 from mcm.controllers.finalizers import without_finalizer
+from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.machine import status
 from mcm.controllers.machine.deletion.release import with_repairs
 from mcm.controllers.machine.hot_update.record import (
@@ -40,7 +41,6 @@ from mcm.controllers.machine.hot_update.record import (
     trying,
 )
 from mcm.controllers.machine.in_place_update.node_condition import stage_patch
-from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
 from mcm.controllers.machine.node.template import node_patch, release_patch
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 from mcm.controllers.machine.preservation.node_condition import condition_patch, preserved

@@ -10,7 +10,7 @@ from mcm.api.codec import to_json_object
 from mcm.api.core import NODES, SECRETS
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
-from mcm.controllers.machine.node.in_place_marks import Stage
+from mcm.controllers.in_place_marks import Stage
 from mcm.controllers.machine.own_conditions import OwnCondition, with_own
 from mcm.driver import Code
 from mcm.simulation.harness import name_of

@@ -9,8 +9,8 @@ from mcm.api.core import Node
 from mcm.api.machine import Machine
 from mcm.api.names import ANNOTATION_TRIGGER_DELETION
 from mcm.client.errors import NotFound
-from mcm.controllers.machine.node.matching import is_managed
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType

@@ -24,6 +24,7 @@ from mcm.api.machine import (
 from mcm.api.names import (
     CONDITION_NODE_READY,
 )
+from mcm.controllers.in_place_marks import marks_of
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.health import critical_components
 from mcm.controllers.machine.health.conditions import (
@@ -42,7 +43,6 @@ from mcm.controllers.machine.health.meltdown.holding import (
 )
 from mcm.controllers.machine.health.meltdown.protection import ALLOWED, Verdict
 from mcm.controllers.machine.initialization import is_initialized
-from mcm.controllers.machine.node.in_place_marks import marks_of
 from mcm.controllers.machine.own_conditions import of_node
 from mcm.controllers.machine.settings import MachineSettings
 from mcm.controllers.reachability import Reachability

@@ -16,8 +16,8 @@ from typing import TypeAlias, final
 
 from mcm.api.durations import format_duration
 from mcm.api.machine import LastOperation, Machine, MachinePhase, OperationType
+from mcm.controllers.in_place_marks import InPlaceMarks, Result, Stage
 from mcm.controllers.machine import last_operation
-from mcm.controllers.machine.node.in_place_marks import InPlaceMarks, Result, Stage
 from mcm.controllers.reachability import Reachability
 
 UPDATING = MachinePhase.IN_PLACE_UPDATING

@@ -13,6 +13,7 @@ from mcm.api.core import NODES, Node
 from mcm.api.machine import Machine, MachinePhase
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.requests import PatchType
+from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.draining.mark import Mark, unmark_patch
 from mcm.controllers.machine.draining.node_drain import NodeDrain
@@ -30,10 +31,9 @@ from mcm.controllers.machine.in_place_update.decision import (
     decide,
 )
 from mcm.controllers.machine.in_place_update.node_condition import stage_patch, without_result
-from mcm.controllers.machine.node.in_place_marks import Stage, marks_of
-from mcm.controllers.machine.node.matching import is_managed
 from mcm.controllers.machine.own_conditions import OwnCondition, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventType

@@ -16,8 +16,8 @@ from mcm.api.names import (
     STATUS_TRUE,
 )
 from mcm.api.timestamps import rfc3339
+from mcm.controllers.in_place_marks import InPlaceMarks, Stage
 from mcm.controllers.machine.last_operation import failed_reason
-from mcm.controllers.machine.node.in_place_marks import InPlaceMarks, Stage
 from mcm.controllers.preconditions import for_this_version
 
 _MESSAGES = {

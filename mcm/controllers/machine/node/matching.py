@@ -1,4 +1,4 @@
-"""What links a machine and its Node: labels on both, and the mark on a Node that is nobody's."""
+"""What links a machine and its Node: labels on both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mcm.api.core import Node
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
-from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, LABEL_NODE, LABEL_NODE_MACHINE_NAME
+from mcm.api.names import LABEL_NODE, LABEL_NODE_MACHINE_NAME
 from mcm.controllers.preconditions import for_this_object
 
 
@@ -21,7 +21,3 @@ def machine_keys_of(node: Node, labelled: Sequence[Machine], namespace: str) -> 
     if name := node.metadata.labels.get(LABEL_NODE_MACHINE_NAME):
         keys[f"{namespace}/{name}"] = None
     return tuple(keys)
-
-
-def is_managed(node: Node) -> bool:
-    return ANNOTATION_NOT_MANAGED_BY_MCM not in node.metadata.annotations

@@ -20,7 +20,6 @@ from mcm.controllers.machine.draining.request import (
     Unfinished,
     of_a_node_that_stays,
 )
-from mcm.controllers.machine.node.matching import is_managed
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.preservation import node_condition, node_marks
@@ -31,6 +30,7 @@ from mcm.controllers.machine.preservation.decision import (
     decide,
 )
 from mcm.controllers.machine.preservation.node_condition import Wording
+from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.runtime import DONE, Outcome

@@ -3,7 +3,7 @@ from __future__ import annotations
 from mcm.api.core import NODES
 from mcm.api.machine import MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
-from mcm.controllers.machine.node.in_place_marks import Stage
+from mcm.controllers.in_place_marks import Stage
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.simulation.faults import WatchEnd
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench, with_settings

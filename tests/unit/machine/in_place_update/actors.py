@@ -10,7 +10,7 @@ from mcm.api.names import (
     LABEL_SELECTED_FOR_UPDATE,
     LABEL_UPDATE_RESULT,
 )
-from mcm.controllers.machine.node.in_place_marks import Stage, in_place_condition
+from mcm.controllers.in_place_marks import Stage, in_place_condition
 from tests.unit.machine.bench import Bench
 
 CANDIDATE: dict[str, str | None] = {LABEL_CANDIDATE_FOR_UPDATE: "true"}

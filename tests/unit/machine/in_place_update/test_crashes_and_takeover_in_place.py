@@ -13,7 +13,7 @@ from mcm.api.meta import JSONObject
 from mcm.client.errors import RequestTimeout
 from mcm.client.requests import PatchType
 from mcm.client.transport import Request
-from mcm.controllers.machine.node.in_place_marks import Result, Stage, marks_of
+from mcm.controllers.in_place_marks import Result, Stage, marks_of
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
 from tests.unit.machine.in_place_update.actors import (
     NEITHER,

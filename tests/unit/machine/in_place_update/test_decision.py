@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from mcm.api.machine import LastOperation, Machine, MachinePhase
+from mcm.controllers.in_place_marks import InPlaceMarks, Result, Stage, marks_of
 from mcm.controllers.machine import status
 from mcm.controllers.machine.in_place_update.decision import (
     Drain,
@@ -25,7 +26,6 @@ from mcm.controllers.machine.in_place_update.decision import (
     decide,
 )
 from mcm.controllers.machine.in_place_update.node_condition import stage_patch, without_result
-from mcm.controllers.machine.node.in_place_marks import InPlaceMarks, Result, Stage, marks_of
 from mcm.controllers.reachability import Reachability
 from tests.unit.machine.objects import BORN, after, condition, machine, node
 
@@ -240,7 +240,7 @@ def test_the_time_counts_from_when_the_phase_was_entered(marks: InPlaceMarks | N
     assert isinstance(late, Enter)
     assert late.phase == "InPlaceUpdateFailed"
     done = late.operation
-    assert done.description == "Machine m failed to in-place update in 20m0s minutes."
+    assert done.description == "Machine m failed to in-place update in 20m0s."
     assert (done.state, done.type) == ("Failed", "InPlaceUpdate")
 
 

@@ -11,7 +11,7 @@ from mcm.api.core import NODES, PODS
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.client.transport import Request
-from mcm.controllers.machine.node.in_place_marks import Stage
+from mcm.controllers.in_place_marks import Stage
 from tests.unit.machine.bench import Bench, bench, on_bench, with_settings
 from tests.unit.machine.in_place_update.actors import (
     BOTH,
@@ -267,7 +267,7 @@ async def test_an_update_that_takes_too_long_fails_to_the_second_and_may_still_s
     async with bench(settings=with_settings(inplace_update_timeout=timedelta(minutes=7))) as b:
         await ready_for_update(b)
         assert 419 <= await b.until_phase("InPlaceUpdateFailed", within=600) <= 421
-        assert await description(b) == "Machine m failed to in-place update in 7m0s minutes."
+        assert await description(b) == "Machine m failed to in-place update in 7m0s."
         assert stage_of(await b.node()) == "ReadyForUpdate"
         await b.settle(60)
         await report(b, "successful")
