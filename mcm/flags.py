@@ -114,6 +114,7 @@ _SETTINGS_HELP = {
     "min-resync-period": "Accepted for compatibility; mirrors here need no resync.",
     "concurrent-syncs": "Workers for each of the set controllers.",
     "machine-concurrent-syncs": "Workers for each of the machine controllers.",
+    "max-replicas": "Most replicas a set or deployment may ask for; 0: no bound.",
     "machine-creation-timeout": "Time a machine has to join before it is Failed.",
     "machine-health-timeout": "Time a machine may be unhealthy before it is Failed.",
     "machine-drain-timeout": "Time a drain may take before the deletion is forced.",

@@ -263,7 +263,7 @@ MACHINES = Resource(GROUP, VERSION, "machines", "Machine", Machine, in_part=True
 MACHINE_CLASSES = Resource(
     GROUP, VERSION, "machineclasses", "MachineClass", MachineClass, in_part=True
 )
-MACHINE_SETS = Resource(GROUP, VERSION, "machinesets", "MachineSet", MachineSet)
+MACHINE_SETS = Resource(GROUP, VERSION, "machinesets", "MachineSet", MachineSet, in_part=True)
 MACHINE_DEPLOYMENTS = Resource(
-    GROUP, VERSION, "machinedeployments", "MachineDeployment", MachineDeployment
+    GROUP, VERSION, "machinedeployments", "MachineDeployment", MachineDeployment, in_part=True
 )

@@ -11,6 +11,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, final
 
+from mcm.api.validation import DEFAULT_MAX_REPLICAS
+
 NOT_ACTED_ON_YET: Final = frozenset(
     {
         "machine-pv-detach-timeout",
@@ -45,6 +47,10 @@ class ControllerSettings:
         default=timedelta(hours=12), metadata=_flag("min-resync-period")
     )
     """Accepted for compatibility: mirrors here need no resync."""
+
+    # Sets and deployments
+    max_replicas: int = field(default=DEFAULT_MAX_REPLICAS, metadata=_flag("max-replicas"))
+    """Most replicas that a set or deployment may ask for; more is refused. Zero: no bound."""
 
     # Machines
     creation_timeout: timedelta = field(

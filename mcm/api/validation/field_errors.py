@@ -1,4 +1,8 @@
-"""One fault of an object: the field, what stood there, and what belongs there."""
+"""One finding about an object: the field, what stood there, and what belongs there.
+
+An error is what cannot be acted on: the object is refused, whoever asks. A warning is acted on all
+the same, perhaps not as its author meant it.
+"""
 
 from __future__ import annotations
 
@@ -20,34 +24,48 @@ class ErrorKind(StrEnum):
 @final
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault. ``field`` is the JSON path from the object's root, ``value`` what stood there."""
+    """One finding. ``field`` is the JSON path from the object's root, ``value`` what stood there,
+    shortened if it is long."""
 
     field: str
     detail: str
     kind: ErrorKind = ErrorKind.INVALID
     value: str | int | None = None
+    is_warning: bool = False
 
     def __str__(self) -> str:
         if self.kind is ErrorKind.REQUIRED:
             return f"{self.field}: Required value: {self.detail}"
         shown = f'"{self.value}"' if isinstance(self.value, str) else str(self.value)
+        if self.is_warning:
+            head = "" if self.value is None else f"{shown}: "
+            return f"{self.field}: {head}{self.detail}"
         head = "Invalid value" if self.value is None else f"Invalid value {shown}"
         return f"{self.field}: {head}: {self.detail}"
 
 
-Errors: TypeAlias = Iterator[FieldError]
+Findings: TypeAlias = Iterator[FieldError]
 
 
 def describe(errors: Iterable[FieldError]) -> str:
-    """Write faults as one line, for a condition, an event or a log."""
+    """Write findings as one line, for a condition, an event or a log."""
     return "; ".join(map(str, errors))
+
+
+def errors_among(findings: Iterable[FieldError]) -> tuple[FieldError, ...]:
+    return tuple(found for found in findings if not found.is_warning)
 
 
 def required(field: str, detail: str) -> FieldError:
     return FieldError(field, detail, ErrorKind.REQUIRED)
 
 
-def unread(meta: ObjectMeta) -> Errors:
+def warning(field: str, detail: str, *, value: str | int | None = None) -> FieldError:
+    shown = shortened(value) if isinstance(value, str) else value
+    return FieldError(field, detail, value=shown, is_warning=True)
+
+
+def unread(meta: ObjectMeta) -> Findings:
     """What could not be read of an object is wrong with it."""
     for fault in meta.faults:
         yield FieldError(fault.path, fault.detail)

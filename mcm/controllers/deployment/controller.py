@@ -32,6 +32,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         events=ctx.events,
         clock=ctx.clock,
         nodes=_node_marker(ctx),
+        max_replicas=ctx.options.max_replicas,
     )
     queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, deployments, sets)

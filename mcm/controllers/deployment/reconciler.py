@@ -75,6 +75,7 @@ class DeploymentReconciler:
         events: EventSink,
         clock: Clock,
         nodes: NodeMarker | None,
+        max_replicas: int,
     ) -> None:
         self._deployments = deployments
         self._writer = OwnerWriter(MACHINE_DEPLOYMENTS, writer)
@@ -82,6 +83,7 @@ class DeploymentReconciler:
         self._nodes = nodes
         self._events = events
         self._clock = clock
+        self._max_replicas = max_replicas
 
     async def reconcile(self, key: str) -> Outcome:
         """Bring the deployment ``key`` one step closer to its spec. Raises what the client does."""
@@ -90,11 +92,11 @@ class DeploymentReconciler:
             return DONE
         if deployment.metadata.deletion_timestamp is not None:
             return await self._retire(deployment)
-        if complaint := _complaint_about(deployment):
-            return await self._refuse(deployment, REASON_INVALID_SPEC, complaint)
-        if is_empty(deployment.spec.selector):
-            complaint = "spec.selector: must not be empty, it would select every machine"
-            return await self._refuse(deployment, EVENT_SELECTING_ALL, complaint)
+        if complaint := self._complaint_about(deployment):
+            selector = deployment.spec.selector
+            selects_all = selector is not None and is_empty(selector)
+            reason = EVENT_SELECTING_ALL if selects_all else REASON_INVALID_SPEC
+            return await self._refuse(deployment, reason, complaint)
         deployment = await self._writer.keep_finalizer(deployment, MACHINE_FINALIZER)
         return await self._manage(deployment)
 
@@ -271,7 +273,7 @@ class DeploymentReconciler:
         deployment = snapshot.deployment
         errors = await self._sets.delete(snapshot.sets)
         snapshot = self._look_at(deployment)
-        valid = not _complaint_about(deployment)
+        valid = not self._complaint_about(deployment)
         bounds = bounds_of(deployment.spec) if valid else Bounds(max(0, deployment.spec.replicas))
         now = self._clock.now()
         await self._writer.write_status(
@@ -292,6 +294,9 @@ class DeploymentReconciler:
             self._warn(deployment, reason, complaint)
         return DONE
 
+    def _complaint_about(self, deployment: MachineDeployment) -> str:
+        return describe(validate_machine_deployment(deployment, max_replicas=self._max_replicas))
+
     def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:
         self._events.event(MACHINE_DEPLOYMENTS, deployment, "Warning", reason, note)
 
@@ -307,7 +312,3 @@ class DeploymentReconciler:
         except KubeError as error:
             errors.append(error)
             return deployment
-
-
-def _complaint_about(deployment: MachineDeployment) -> str:
-    return describe(validate_machine_deployment(deployment))

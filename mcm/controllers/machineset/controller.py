@@ -33,6 +33,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         clock=ctx.clock,
         randomness=ctx.random,
         preserve_timeout=ctx.options.preserve_timeout,
+        max_replicas=ctx.options.max_replicas,
     )
     queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, sets, machines)

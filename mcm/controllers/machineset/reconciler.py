@@ -14,7 +14,6 @@ from typing import Final, final
 from mcm.api.core import Node
 from mcm.api.machine import MACHINE_SETS, Machine, MachineSet
 from mcm.api.names import MACHINE_FINALIZER, REASON_FAILED_CREATE, REASON_FAILED_DELETE
-from mcm.api.templates import labels_of
 from mcm.api.validation import FieldError, describe, validate_machine_set
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
@@ -61,6 +60,7 @@ class MachineSetReconciler:
         clock: Clock,
         randomness: random.Random,
         preserve_timeout: timedelta,
+        max_replicas: int,
     ) -> None:
         self._sets = sets
         self._owners = owners
@@ -68,6 +68,7 @@ class MachineSetReconciler:
         self._events = events
         self._clock = clock
         self._preserve_timeout = preserve_timeout
+        self._max_replicas = max_replicas
         self._set_writer = OwnerWriter(MACHINE_SETS, writer)
         self._claimer = Claimer(OWNERSHIP, machines, reader=reader, writer=writer)
         self._machines = ChildControl(
@@ -82,7 +83,7 @@ class MachineSetReconciler:
             return DONE
         if machine_set.metadata.deletion_timestamp is not None:
             return await self._retire(machine_set)
-        problems = validate(machine_set)
+        problems = validate_machine_set(machine_set, max_replicas=self._max_replicas)
         if problems:
             return await self._reject(machine_set, problems)
         machine_set = await self._set_writer.keep_finalizer(machine_set, MACHINE_FINALIZER)
@@ -168,13 +169,3 @@ class MachineSetReconciler:
 
 def _at(moment: datetime | None, now: datetime, why: str) -> Outcome:
     return DONE if moment is None else Outcome(max(0.0, (moment - now).total_seconds()), why)
-
-
-def validate(machine_set: MachineSet) -> Sequence[FieldError]:
-    """Return what is wrong with a set, beyond what validation of the object itself finds: machines
-    without labels could never be recognised as the set's own."""
-    problems = validate_machine_set(machine_set)
-    if not problems and not labels_of(machine_set.spec.template):
-        field = "spec.template.metadata.labels"
-        return (FieldError(field, "must hold the labels that spec.selector selects"),)
-    return problems

@@ -15,6 +15,7 @@ DOCUMENTED = {
     "concurrent-syncs": 10,
     "machine-concurrent-syncs": 50,
     "min-resync-period": "12h0m0s",
+    "max-replicas": 100_000,
     "machine-creation-timeout": "20m0s",
     "machine-health-timeout": "10m0s",
     "machine-drain-timeout": "2h0m0s",

@@ -613,7 +613,13 @@ def test_in_a_namespace_that_ends_nothing_is_told() -> None:
     [
         ({"selector": None}, "InvalidSpec", "spec.selector"),
         ({"selector": {"matchLabels": None}}, "SelectingAll", "spec.selector"),
-        ({"replicas": -3}, "InvalidSpec", "spec.replicas"),
+        ({"replicas": -3}, "InvalidSpec", "spec.replicas: Invalid value -3"),
+        ({"replicas": 10**9}, "InvalidSpec", "spec.replicas: Invalid value 1000000000"),
+        ({"replicas": 2**31}, "InvalidSpec", "spec.replicas: Invalid value 2147483648"),
+        ({"replicas": "three"}, "InvalidSpec", "spec.replicas: Invalid value: Expected `int`"),
+        ({"replicas": 1e30}, "InvalidSpec", "spec.replicas: Invalid value: Expected `int`"),
+        ({"strategy": []}, "InvalidSpec", "spec.strategy: Invalid value: Expected `object`"),
+        ({"progressDeadlineSeconds": 10**15}, "InvalidSpec", "spec.progressDeadlineSeconds"),
         ({"strategy": {"type": "Blue"}}, "InvalidSpec", "spec.strategy.type"),
         (
             {"strategy": {"rollingUpdate": {"maxSurge": "many"}}},
@@ -647,6 +653,21 @@ def test_a_deployment_that_makes_no_sense_says_so_and_can_be_mended_or_deleted(
             assert (field.machines, field.sets) == ([], [])
             with pytest.raises(KeyError):
                 _ = field.pool
+
+    play(scenario)
+
+
+def test_a_set_whose_replicas_cannot_be_read_gets_those_it_should_have() -> None:
+    async def scenario() -> None:
+        async with Field() as field:
+            await field.deploy(replicas=2)
+            (only,) = field.sets
+            wrong: JSONObject = {"spec": {"replicas": "two"}}
+            await field.cluster.patch(MACHINE_SETS, only.metadata.name, wrong)
+            await field.change(replicas=3)
+            await field.settle(60)
+            assert [s.spec.replicas for s in field.sets] == [3]
+            assert field.available == 3
 
     play(scenario)
 

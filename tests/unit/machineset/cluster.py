@@ -17,7 +17,7 @@ from typing import Self, TypeVar, cast
 import orjson
 from prometheus_client import CollectorRegistry
 
-from mcm.api.codec import decode_object
+from mcm.api.codec import read_object
 from mcm.api.meta import JSONObject, KubeObject, Resource, T
 from mcm.client.errors import KubeError, error_from_status
 from mcm.client.requests import Call
@@ -181,7 +181,7 @@ def _meta(obj: JSONObject) -> JSONObject:
 
 
 def _decode(resource: Resource[T], obj: JSONObject) -> T:
-    return decode_object(resource, orjson.dumps(obj))
+    return read_object(resource, orjson.dumps(obj))
 
 
 @dataclass

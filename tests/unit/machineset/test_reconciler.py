@@ -429,7 +429,13 @@ def test_whoever_asks_to_keep_the_machines_keeps_them() -> None:
     ("wrong", "named"),
     [
         ({"selector": None}, "spec.selector"),
-        ({"replicas": -1}, "spec.replicas"),
+        ({"replicas": -1}, "spec.replicas: Invalid value -1"),
+        ({"replicas": 10**9}, "spec.replicas: Invalid value 1000000000: must be at most 100000"),
+        ({"replicas": 2**31}, "spec.replicas: Invalid value 2147483648: is more than an int32"),
+        ({"replicas": "three"}, "spec.replicas: Invalid value: Expected `int`, got `str`"),
+        ({"replicas": 1e30}, "spec.replicas: Invalid value: Expected `int`, got `float`"),
+        ({"template": "none"}, "spec.template: Invalid value: Expected `object`, got `str`"),
+        ({"minReadySeconds": 2**40}, "spec.minReadySeconds"),
         ({"selector": {"matchLabels": {"name": "else"}}}, "spec.selector.matchLabels"),
         (
             {"selector": {}, "template": {"spec": SPEC}},
