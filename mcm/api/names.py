@@ -180,6 +180,7 @@ CONDITION_AVAILABLE: Final = "Available"
 REASON_MINIMUM_AVAILABLE: Final = "MinimumReplicasAvailable"
 REASON_MINIMUM_UNAVAILABLE: Final = "MinimumReplicasUnavailable"
 
+CONDITION_PAUSED: Final = "Paused"
 CONDITION_PROGRESSING: Final = "Progressing"
 REASON_NEW_SET_CREATED: Final = "NewMachineSetCreated"
 REASON_FOUND_NEW_SET: Final = "FoundNewMachineSet"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from mcm.api.meta import JSONObject
 
 
@@ -50,6 +52,16 @@ def explicit_zeros(difference: JSONObject) -> JSONObject:
     nothing at all.
     """
     return {key: _explicit(key, value) for key, value in difference.items()}
+
+
+def zero_counters(status: msgspec.Struct) -> JSONObject:
+    """Return the whole numbers of ``status`` that are 0, by their names on the wire, where they may
+    be left out."""
+    return {
+        field.encode_name: 0
+        for field in msgspec.structs.fields(status)
+        if field.type is int and getattr(status, field.name) == 0
+    }
 
 
 def _explicit(key: str, value: object) -> object:

@@ -11,12 +11,12 @@ from mcm.api import core, machine, meta
 
 _NOT_YET = " Not acted on yet."
 _SECONDS_READY = (
-    "Seconds a new machine must be ready before it counts as available. Default 0." + _NOT_YET
+    "Seconds a machine must be ready without a break before it counts as available. Default 0."
 )
 _AUTO_PRESERVE = (
     "How many failed machines may be kept for inspection without anybody asking." + _NOT_YET
 )
-_AVAILABLE = "Machines that are ready; minReadySeconds is not waited for yet."
+_AVAILABLE = "Machines that are ready, and have been for minReadySeconds."
 _FAILED = "Machines whose last operation failed."
 _SURGE = (
     "Machines allowed on top of the replicas during the update: a number, or a percentage of the"

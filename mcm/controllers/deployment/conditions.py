@@ -73,7 +73,8 @@ def with_copy(conditions: Conditions, wanted: MachineDeploymentCondition) -> Con
     present = find(conditions, wanted.type)
     if present is None:
         return (*conditions, wanted)
-    if (present.status, present.reason) == (wanted.status, wanted.reason):
+    said, to_say = ((c.status, c.reason, c.message) for c in (present, wanted))
+    if said == to_say:
         return conditions
     if present.status == wanted.status:
         kept = present.last_transition_time

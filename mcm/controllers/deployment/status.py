@@ -31,6 +31,7 @@ from mcm.controllers.deployment.conditions import (
 )
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.pause import with_paused
 from mcm.controllers.deployment.progress import (
     REASON_STRATEGY_NOT_SUPPORTED,
     evaluated,
@@ -59,6 +60,7 @@ def status_after(
     else:
         conditions = without_refusal(conditions)
     conditions = with_pause(conditions, paused=deployment.spec.paused, now=now)
+    conditions = with_paused(conditions, paused=deployment.spec.paused, now=now)
     judged = _with(deployment.status, conditions)
     counted = counted_status(
         msgspec.structs.replace(deployment, status=judged),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -16,6 +15,7 @@ from mcm.api.timestamps import whole_seconds
 from mcm.controllers.machine.last_operation import marker_in
 from mcm.controllers.machine.own_conditions import of_node, own
 from mcm.controllers.preconditions import for_this_version
+from mcm.controllers.wording import essence
 
 REPETITION_WINDOW = timedelta(minutes=30)
 """A failure that keeps being the same is written once in this time."""
@@ -29,11 +29,6 @@ _TIMED = (
 )
 """Phases whose ``lastUpdateTime`` says since when: that something may last so long, or must have
 lasted (``minReadySeconds``), is counted from it."""
-
-_VARYING = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z-]{0,64}[0-9])[0-9a-z-]{12,128}|[0-9]+",
-    re.IGNORECASE,
-)
 
 
 def with_operation(status: MachineStatus, done: LastOperation, now: datetime) -> MachineStatus:
@@ -112,11 +107,6 @@ def is_repetition(old: MachineStatus, new: MachineStatus) -> bool:
     return _essence(old) == _essence(new)
 
 
-def same_words(one: str, other: str) -> bool:
-    """Tell whether two texts differ in numbers and identifiers at most."""
-    return _VARYING.sub("#", one) == _VARYING.sub("#", other)
-
-
 def _essence(status: MachineStatus) -> MachineStatus:
     done, current = status.last_operation, status.current_status
     marker = marker_in(done.description) or ""
@@ -125,7 +115,7 @@ def _essence(status: MachineStatus) -> MachineStatus:
         last_operation=msgspec.structs.replace(
             done,
             last_update_time=None,
-            description=f"{marker}|{_VARYING.sub('#', done.description)}",
+            description=f"{marker}|{essence(done.description)}",
         ),
         current_status=msgspec.structs.replace(current, last_update_time=None),
     )

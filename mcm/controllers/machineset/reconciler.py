@@ -108,7 +108,7 @@ class MachineSetReconciler:
         else:
             errors = await self._machines.delete(machine_set, decided.delete)
             reason = REASON_FAILED_DELETE
-        return errors, ReplicaFailure(reason, str(errors[0])) if errors else None
+        return errors, _failure(reason, errors)
 
     def _protected(self, machines: Iterable[Machine]) -> Mapping[str, datetime]:
         """Until when each Failed machine is kept, for those that are kept at all."""
@@ -146,8 +146,7 @@ class MachineSetReconciler:
                 await self._set_writer.let_go(machine_set, MACHINE_FINALIZER)
             case Ending.DELETE_CHILDREN:
                 errors = await self._machines.delete(machine_set, owned)
-                failure = ReplicaFailure(REASON_FAILED_DELETE, str(errors[0])) if errors else None
-                await self._report(machine_set, failure)
+                await self._report(machine_set, _failure(REASON_FAILED_DELETE, errors))
                 raise_together(f"machine set {machine_set.metadata.key}", errors)
         return DONE
 
@@ -165,6 +164,11 @@ class MachineSetReconciler:
         await self._set_writer.write_status(
             machine_set, status_of(machine_set, owned, failure, now)
         )
+
+
+def _failure(reason: str, errors: Errors) -> ReplicaFailure | None:
+    """Choose, of errors in no certain order, the same in every pass."""
+    return ReplicaFailure(reason, min(map(str, errors))) if errors else None
 
 
 def _at(moment: datetime | None, now: datetime, why: str) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,9 +37,12 @@ from mcm.controllers.machineset.conditions import (
 from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.replicas.membership import is_terminating
+from mcm.controllers.wording import same_words
 
 REASON_INVALID_SPEC: Final = "InvalidSpec"
 """Condition reason, ours: the object cannot be acted on; the message names field and remedy."""
+
+_GENERATED_NAME: Final = re.compile(r"[a-z0-9.-]+-[a-z0-9]{5}\b")
 
 
 @final
@@ -92,8 +96,8 @@ def rejected_status(machine_set: MachineSet, complaint: str, now: datetime) -> M
 def with_failure(
     conditions: Conditions, failure: ReplicaFailure | None, now: datetime
 ) -> Conditions:
-    """Set or remove ``ReplicaFailure``. Its message follows what is wrong: another number or name
-    in the same words is no news."""
+    """Set or remove ``ReplicaFailure``. Its message follows what is wrong; that a repetition names
+    another machine, or another number, is no news."""
     if failure is None:
         return without(conditions, CONDITION_REPLICA_FAILURE)
     present = find(conditions, CONDITION_REPLICA_FAILURE)
@@ -112,7 +116,13 @@ def with_failure(
 def _says(present: MachineSetCondition, failure: ReplicaFailure) -> bool:
     if present.status != STATUS_TRUE or present.reason != failure.reason:
         return False
-    return failure.reason != REASON_INVALID_SPEC or present.message == failure.message
+    if failure.reason == REASON_INVALID_SPEC:  # there a number may be what is wrong
+        return present.message == failure.message
+    return same_words(_nameless(present.message), _nameless(failure.message))
+
+
+def _nameless(message: str) -> str:
+    return _GENERATED_NAME.sub("#", message)
 
 
 def _stamped(old: MachineSetStatus, wanted: MachineSetStatus, now: datetime) -> MachineSetStatus:

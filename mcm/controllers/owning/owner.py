@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, final
+from typing import Generic, TypeVar, cast, final
 
 import msgspec
 
 from mcm.api.codec import to_json_object
 from mcm.api.meta import JSONObject, Resource
-from mcm.api.patches import explicit_zeros, merge_diff
+from mcm.api.patches import explicit_zeros, merge_diff, zero_counters
 from mcm.client.errors import KubeError, NotFound
 from mcm.client.verbs import ObjectWriter
 from mcm.controllers.finalizers import with_finalizer, without_finalizer
@@ -53,6 +53,9 @@ class OwnerWriter(Generic[Owner]):
     async def write_status(self, owner: Owner, wanted: msgspec.Struct) -> bool:
         """Write what distinguishes ``wanted`` from the owner's status; tell whether anything did.
 
+        All counters are written along, those that are zero included: ``kubectl get`` shows an
+        absent one as nothing at all, and another program may have left them out.
+
         After a write without an answer the owner's status may not be what the mirror says. All of
         ``wanted`` is written then, which a server that has moved on refuses: nobody would come back
         for a status, since a change of nothing else wakes nobody. An owner that was deleted
@@ -62,9 +65,10 @@ class OwnerWriter(Generic[Owner]):
         unanswered = key in self._unanswered
         change = status_change(owner.status, wanted)
         if not change and unanswered:
-            change = {"status": explicit_zeros(to_json_object(wanted))}
+            change = {"status": to_json_object(wanted)}
         if not change:
             return False
+        change = {"status": {**cast("JSONObject", change["status"]), **zero_counters(wanted)}}
         self._unanswered.add(key)  # also if this is cancelled
         try:
             await self.patch(owner, change, subresource="status")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcm.api.machine import MachineDeploymentStatus, MachineSetStatus
 from mcm.api.meta import JSONObject
-from mcm.api.patches import explicit_zeros, merge_diff
+from mcm.api.patches import explicit_zeros, merge_diff, zero_counters
 
 _keys = st.sampled_from("abc")
 _scalars = st.one_of(st.none(), st.booleans(), st.integers(0, 2), st.sampled_from(["", "x"]))
@@ -111,4 +112,21 @@ def test_numbers_of_replicas_that_go_to_zero_are_said() -> None:
     assert explicit_zeros(difference) == {
         "status": {"readyReplicas": 0, "message": None, "replicas": 3},
         "x": None,
+    }
+
+
+def test_counters_that_are_zero_are_named_as_on_the_wire() -> None:
+    assert zero_counters(MachineSetStatus(replicas=3, observed_generation=1)) == {
+        "fullyLabeledReplicas": 0,
+        "readyReplicas": 0,
+        "availableReplicas": 0,
+        "preservedFailedReplicas": 0,
+        "autoPreserveFailedMachineCount": 0,
+    }
+    counted = MachineDeploymentStatus(replicas=1, ready_replicas=1, observed_generation=4)
+    assert zero_counters(counted).keys() == {
+        "updatedReplicas",
+        "availableReplicas",
+        "preservedFailedReplicas",
+        "unavailableReplicas",
     }

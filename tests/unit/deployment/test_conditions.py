@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -14,9 +14,10 @@ from mcm.api.machine import (
     MachineSummary,
 )
 from mcm.controllers.deployment.bounds import Bounds
-from mcm.controllers.deployment.conditions import find, with_condition
+from mcm.controllers.deployment.conditions import Conditions, find, with_condition
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.pause import with_paused
 from mcm.controllers.deployment.progress import (
     evaluated,
     is_complete,
@@ -24,7 +25,7 @@ from mcm.controllers.deployment.progress import (
     with_new_set,
     with_pause,
 )
-from mcm.controllers.deployment.status import counted_status, status_after
+from mcm.controllers.deployment.status import counted_status, status_after, with_set_failure
 from mcm.controllers.owning.owner import status_change
 from tests.unit.deployment.objects import (
     NOW,
@@ -330,3 +331,28 @@ def test_a_condition_keeps_its_place_and_its_transition_time() -> None:
     third = with_condition(second, "Progressing", "False", "B", "text", now=ago(-5))
     assert third[0].last_transition_time == ago(-5)
     assert with_condition(third, "Progressing", "False", "B", "new text", now=NOW) is third
+
+
+def test_a_pause_has_a_condition_of_its_own_as_long_as_it_lasts() -> None:
+    missed = (progressing("ProgressDeadlineExceeded", status="False"),)
+    paused = with_paused(missed, paused=True, now=NOW)
+    assert [(c.type, c.status, c.reason) for c in paused] == [
+        ("Progressing", "False", "ProgressDeadlineExceeded"),
+        ("Paused", "True", "DeploymentPaused"),
+    ]
+    assert with_paused(paused, paused=True, now=NOW + timedelta(hours=1)) is paused
+    assert with_paused(paused, paused=False, now=NOW) == missed
+    assert with_paused(missed, paused=False, now=NOW) == missed
+
+
+def test_what_a_set_says_of_its_failure_is_kept_current() -> None:
+    def shown(message: str, before: Conditions) -> Conditions:
+        said = MachineSetCondition(
+            type="ReplicaFailure", status="True", reason="FailedCreate", message=message
+        )
+        failing = owned_set(status=MachineSetStatus(conditions=(said,)))
+        return with_set_failure(before, failing, ())
+
+    first = shown("no quota", ())
+    assert shown("no quota", first) is first
+    assert [c.message for c in shown("no network", first)] == ["no network"]

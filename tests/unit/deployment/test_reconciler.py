@@ -31,6 +31,7 @@ from mcm.api.names import (
     MACHINE_FINALIZER,
 )
 from mcm.api.templates import class_of
+from mcm.api.timestamps import rfc3339
 from mcm.client.errors import AlreadyExists, Cause, Forbidden, KubeError, NotFound
 from mcm.controllers import deployment, machineset
 from mcm.controllers.deployment.templates import set_name
@@ -116,7 +117,8 @@ class Field(Running):
         await self.enter(name, "Running")
 
     async def enter(self, name: str, phase: str) -> None:
-        status: JSONObject = {"status": {"currentStatus": {"phase": phase}}}
+        now = rfc3339(self.cluster.clock.now())
+        status: JSONObject = {"status": {"currentStatus": {"phase": phase, "lastUpdateTime": now}}}
         await self.cluster.patch(MACHINES, name, status, subresource="status")
 
     # ---- looking -------------------------------------------------------------------------------
@@ -364,6 +366,7 @@ def test_a_pause_holds_the_update_but_neither_scaling_nor_replacement() -> None:
             await field.settle(120)
             assert field.classes() == ["class-a"] * 3
             assert field.progress() == "DeploymentPaused"
+            assert field.condition("Paused") is not None
             await field.change(replicas=4)
             await field.settle(120)
             assert field.classes() == ["class-a"] * 4
@@ -374,6 +377,29 @@ def test_a_pause_holds_the_update_but_neither_scaling_nor_replacement() -> None:
             await field.settle(600)
             assert field.classes() == ["class-b"] * 4
             assert field.progress() == "NewMachineSetAvailable"
+            assert field.condition("Paused") is None
+
+    play(scenario)
+
+
+def test_an_update_waits_until_new_machines_have_been_ready_for_long_enough() -> None:
+    async def scenario() -> None:
+        async with Field() as field:
+            await field.deploy(replicas=2, minReadySeconds=60)
+            await field.settle(30)
+            await field.update("class-b")
+            await field.settle(BOOT + 50)
+            assert field.classes() == ["class-a", "class-a", "class-b"]
+            assert field.pool.status.ready_replicas == 3
+            assert field.pool.status.available_replicas == 2
+            await field.settle(SHUTDOWN + 20)
+            assert field.classes() == ["class-a", "class-b", "class-b"]
+            await field.settle(BOOT + 30)
+            assert field.progress() == "MachineSetUpdated"
+            await field.settle(60)
+            assert field.classes() == ["class-b", "class-b"]
+            assert field.progress() == "NewMachineSetAvailable"
+            assert field.least == 2
 
     play(scenario)
 

@@ -174,6 +174,119 @@ def test_a_preserved_machine_is_deleted_to_the_second_when_its_time_is_over() ->
     play(scenario)
 
 
+async def enter_at(cluster: Cluster, machine: Machine, phase: str, second: int) -> None:
+    """The machine controller stamps a phase, by a clock that may be wrong."""
+    since = f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z"
+    current: JSONObject = {"phase": phase, "lastUpdateTime": since}
+    await cluster.patch(
+        MACHINES,
+        machine.metadata.name,
+        {"status": {"currentStatus": current}},
+        subresource="status",
+    )
+
+
+def test_machines_become_available_to_the_second_and_cost_one_write_each_time() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            await cluster.create(MACHINE_SETS, body(2, minReadySeconds=60))
+            await controllers.settle()
+            first, second = living(cluster)
+            await enter_at(cluster, first, "Running", 10)
+            await enter_at(cluster, second, "Running", 30)
+            await cluster.clock.sleep(69.5 - cluster.clock.monotonic())
+            assert the_set(cluster).status.ready_replicas == 2
+            assert the_set(cluster).status.available_replicas == 0
+            cluster.writes.clear()
+            await cluster.clock.sleep(1)
+            assert the_set(cluster).status.available_replicas == 1
+            await cluster.clock.sleep(19)
+            assert the_set(cluster).status.available_replicas == 1
+            await cluster.clock.sleep(1)
+            assert the_set(cluster).status.available_replicas == 2
+            await cluster.clock.sleep(3600)
+            assert len(cluster.writes) == 2
+
+    play(scenario)
+
+
+def test_a_machine_that_was_not_ready_for_a_moment_waits_from_the_beginning() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            await cluster.create(MACHINE_SETS, body(1, minReadySeconds=60))
+            await controllers.settle()
+            (machine,) = living(cluster)
+            await enter_at(cluster, machine, "Running", 10)
+            await cluster.clock.sleep(50 - cluster.clock.monotonic())
+            # Nobody sees the phase between: both changes come as one.
+            await enter_at(cluster, machine, "Running", 50)
+            await cluster.clock.sleep(109.5 - cluster.clock.monotonic())
+            assert the_set(cluster).status.available_replicas == 0
+            await cluster.clock.sleep(1)
+            assert the_set(cluster).status.available_replicas == 1
+
+    play(scenario)
+
+
+def test_a_shorter_wait_counts_at_once() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            await cluster.create(MACHINE_SETS, body(1, minReadySeconds=3600))
+            await controllers.settle()
+            (machine,) = living(cluster)
+            await enter_at(cluster, machine, "Running", 6)
+            await controllers.settle(30)
+            assert the_set(cluster).status.available_replicas == 0
+            await cluster.patch(MACHINE_SETS, "set", {"spec": {"minReadySeconds": 20}})
+            await controllers.settle(0.5)
+            assert the_set(cluster).status.available_replicas == 1
+
+    play(scenario)
+
+
+def test_a_status_names_every_counter_from_the_first_write_on() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            await cluster.create(MACHINE_SETS, body(0))
+            await controllers.settle()
+            written = cluster.api.stored(MACHINE_SETS, "set", "ns")["status"]
+            assert isinstance(written, dict)
+            assert {key: value for key, value in written.items() if value == 0} == {
+                "replicas": 0,
+                "fullyLabeledReplicas": 0,
+                "readyReplicas": 0,
+                "availableReplicas": 0,
+                "preservedFailedReplicas": 0,
+                "autoPreserveFailedMachineCount": 0,
+            }
+
+    play(scenario)
+
+
+def test_counters_that_another_program_left_out_come_with_the_next_write_that_is_due() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        async with running(cluster) as controllers:
+            taken_over = body(0)
+            meta = taken_over["metadata"]
+            assert isinstance(meta, dict)
+            meta |= {"namespace": "ns", "generation": 1, "finalizers": [MACHINE_FINALIZER]}
+            cluster.show(MACHINE_SETS, [{**taken_over, "status": {"observedGeneration": 1}}])
+            await controllers.settle()
+            assert cluster.writes == []
+            await cluster.patch(MACHINE_SETS, "set", {"spec": {"minReadySeconds": 20}})
+            await controllers.settle()
+            written = cluster.api.stored(MACHINE_SETS, "set", "ns")["status"]
+            assert isinstance(written, dict)
+            assert written["readyReplicas"] == 0
+
+    play(scenario)
+
+
 def test_a_request_on_the_node_protects_its_failed_machine() -> None:
     async def scenario() -> None:
         cluster = Cluster()

@@ -89,7 +89,7 @@ def test_counters_that_fall_to_zero_are_said_so() -> None:
     assert status_change(old, new) == {"status": {"readyReplicas": 0, "availableReplicas": 0}}
 
 
-def test_a_failure_is_raised_kept_as_first_said_and_taken_back() -> None:
+def test_a_failure_is_raised_and_taken_back() -> None:
     calm = msgspec.structs.replace(machine_set(), status=MachineSetStatus(conditions=(FROZEN,)))
     raised = status_of(calm, [], QUOTA, ago(60))
     frozen, failure = raised.conditions
@@ -99,9 +99,63 @@ def test_a_failure_is_raised_kept_as_first_said_and_taken_back() -> None:
     assert failure.last_transition_time == ago(60)
 
     failing = msgspec.structs.replace(calm, status=raised)
-    again = ReplicaFailure("FailedCreate", "no quota, request 77")
-    assert status_of(failing, [], again, NOW) is raised
+    assert status_of(failing, [], QUOTA, NOW) is raised
     assert status_of(failing, [], None, NOW).conditions == (FROZEN,)
+
+
+@pytest.mark.parametrize(
+    ("said", "to_say", "news"),
+    [
+        ("quota: 3 of 3 are used", "quota: 4 of 4 are used", False),
+        ('"set-bcdfg" is forbidden: no quota', '"set-xzvtr" is forbidden: no quota', False),
+        ('"set-bcdfg" is forbidden: no quota', '"set-bcdfg" is forbidden: by a webhook', True),
+    ],
+)
+def test_the_message_follows_what_is_wrong_and_not_whom_it_hit(
+    said: str, to_say: str, *, news: bool
+) -> None:
+    first = status_of(machine_set(), [], ReplicaFailure("FailedCreate", said), ago(60))
+    failing = msgspec.structs.replace(machine_set(), status=first)
+    (shown,) = status_of(failing, [], ReplicaFailure("FailedCreate", to_say), NOW).conditions
+    assert shown.message == (to_say if news else said)
+    assert shown.last_transition_time == ago(60), "it has been failing since then"
+
+
+@pytest.mark.parametrize("phase", [*MachinePhase, "", "Later"])
+def test_what_of_each_phase_is_counted(phase: str) -> None:
+    status = status_of(machine_set(), [machine("a", phase, preserved_until=ago(5))], None, NOW)
+    assert status.replicas == 1
+    assert status.ready_replicas == (phase == "Running")
+    assert status.available_replicas == (phase in ("Running", "Available"))
+    assert status.preserved_failed_replicas == (phase == "Failed")
+
+
+def test_machines_count_as_available_after_min_ready_seconds() -> None:
+    patient = machine_set()
+    spec = msgspec.structs.replace(patient.spec, min_ready_seconds=60)
+    patient = msgspec.structs.replace(patient, spec=spec)
+    machines = [machine(str(age), changed=ago(age)) for age in (0, 59, 60, 3600)]
+    status = status_of(patient, machines, None, NOW)
+    assert (status.ready_replicas, status.available_replicas) == (4, 2)
+
+
+def test_a_kept_machine_alone_is_news() -> None:
+    failed = machine("a", MachinePhase.FAILED, operation=BROKEN)
+    before = status_of(machine_set(), [failed], None, ago(60))
+    present = msgspec.structs.replace(machine_set(), status=before)
+    kept = machine("a", MachinePhase.FAILED, operation=BROKEN, preserved_until=NOW)
+    after = status_of(present, [kept], None, NOW)
+    change = status_change(before, after)["status"]
+    assert isinstance(change, dict)
+    assert change["preservedFailedReplicas"] == 1
+    assert change["failedMachines"] is None, "it is not to be replaced"
+
+
+def test_a_running_machine_whose_last_operation_failed_is_listed() -> None:
+    update = LastOperation(description="no such tag", state="Failed", type="Update")
+    status = status_of(machine_set(), [machine("a", operation=update)], None, NOW)
+    assert status.available_replicas == 1
+    assert [m.name for m in status.failed_machines or ()] == ["a"]
 
 
 def test_another_reason_replaces_the_first() -> None:

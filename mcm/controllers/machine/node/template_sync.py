@@ -12,9 +12,9 @@ from mcm.client.errors import BadRequest, Forbidden, Invalid, NotFound
 from mcm.controllers.machine.node.changes import NodeChanges, Refusal
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
-from mcm.controllers.machine.status import same_words
 from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.controllers.wording import same_words
 from mcm.events import EventType
 
 REASON_INVALID: Final = "InvalidNodeTemplate"
