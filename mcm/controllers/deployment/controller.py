@@ -10,6 +10,11 @@ from mcm.controllers.context import ControllerContext
 from mcm.controllers.deployment.fleet import OWNERSHIP
 from mcm.controllers.deployment.nodes import NodeMarker
 from mcm.controllers.deployment.reconciler import DeploymentReconciler
+from mcm.controllers.deployment.surge_pool.membership import (
+    concerned_by_member,
+    concerned_by_set,
+)
+from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.owning import index_by_owner, wake_owners
 from mcm.controllers.runtime import Controller
@@ -23,6 +28,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     sets = ctx.control_informers.informer(MACHINE_SETS)
     machines = ctx.control_informers.store(MACHINES)
     index_by_owner(machines)
+    queue = ctx.queue(NAME)
     reconciler = DeploymentReconciler(
         deployments=deployments.store,
         sets=sets.store,
@@ -33,9 +39,11 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         clock=ctx.clock,
         nodes=_node_marker(ctx),
         max_replicas=ctx.options.max_replicas,
+        wake=lambda keys: enqueue(queue, keys),
     )
-    queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, deployments, sets)
+    enqueue_changes(queue, deployments, lambda c: concerned_by_member(c, deployments.store))
+    enqueue_changes(queue, sets, lambda c: concerned_by_set(c, deployments.store))
     workers = ctx.options.concurrent_syncs
     return (
         ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=deployments),

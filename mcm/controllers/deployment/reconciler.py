@@ -6,6 +6,7 @@ is written all the same, and the errors are raised at the end for a retry.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 import msgspec
@@ -18,14 +19,20 @@ from mcm.api.machine import (
     MachineSet,
 )
 from mcm.api.meta import JSONObject
-from mcm.api.names import ANNOTATION_REVISION, MACHINE_FINALIZER, REASON_SET_CREATE_ERROR
+from mcm.api.names import (
+    ANNOTATION_REVISION,
+    CONDITION_STRATEGY_ADJUSTED,
+    CONDITION_SURGE_POOL,
+    MACHINE_FINALIZER,
+    REASON_SET_CREATE_ERROR,
+)
 from mcm.api.selectors import is_empty
 from mcm.api.validation import describe, validate_machine_deployment
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
-from mcm.controllers.deployment.decision import Decision, next_step
+from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
 from mcm.controllers.deployment.progress import (
@@ -49,6 +56,7 @@ from mcm.controllers.deployment.status import (
     counted_status,
     status_after,
 )
+from mcm.controllers.deployment.surge_pool.turns import PoolTurns
 from mcm.controllers.deployment.templates import labelling
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.owning import Ending, NameTaken, OwnerWriter, ending_of
@@ -56,13 +64,17 @@ from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventSink
 from mcm.informers.store import Store
 
+_TOLD_AS_EVENTS: Final = frozenset({CONDITION_STRATEGY_ADJUSTED, CONDITION_SURGE_POOL})
 EVENT_SELECTING_ALL: Final = "SelectingAll"
 _NAMESPACE_ENDS: Final = "NamespaceTerminating"
 
 
 @final
 class DeploymentReconciler:
-    """Stateless: every pass starts from the stores. ``nodes`` is None without a target cluster."""
+    """Every pass starts from the stores; only writes that surge pools must not forget are kept.
+
+    ``nodes`` is None without a target cluster. ``wake`` takes keys of other deployments.
+    """
 
     def __init__(
         self,
@@ -76,6 +88,7 @@ class DeploymentReconciler:
         clock: Clock,
         nodes: NodeMarker | None,
         max_replicas: int,
+        wake: Callable[[Iterable[str]], None],
     ) -> None:
         self._deployments = deployments
         self._writer = OwnerWriter(MACHINE_DEPLOYMENTS, writer)
@@ -84,11 +97,19 @@ class DeploymentReconciler:
         self._events = events
         self._clock = clock
         self._max_replicas = max_replicas
+        self._pools = PoolTurns(
+            deployments,
+            self._look_at,
+            clock,
+            is_valid=lambda deployment: not self._complaint_about(deployment),
+            wake=wake,
+        )
 
     async def reconcile(self, key: str) -> Outcome:
         """Bring the deployment ``key`` one step closer to its spec. Raises what the client does."""
         deployment = self._deployments.get(key)
         if deployment is None:
+            self._pools.forget(key)
             return DONE
         if deployment.metadata.deletion_timestamp is not None:
             return await self._retire(deployment)
@@ -107,19 +128,26 @@ class DeploymentReconciler:
         if await self._roll_back(self._look_at(deployment)):
             return DONE  # the deployment has changed: what follows is another pass's
         snapshot = self._look_at(deployment)
-        decision = next_step(snapshot, self._clock.now())
+        decision, turn = self._pools.decide(snapshot, self._clock.now())
         if unmarked:
             decision = decision.without_reductions(snapshot)
-        created = decision.create is not None and await self._create_new_set(snapshot, decision)
-        errors += await self._change_sets(snapshot, decision)
+        with self._pools.claiming(snapshot, decision) as writes:  # no await since it was decided
+            created = await self._create_new_set(snapshot, decision)
+            writes.errors += await self._change_sets(snapshot, decision)
+        errors += writes.errors
         snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
-        status = status_after(snapshot, decision, self._clock.now(), created=created)
+        now = self._clock.now()
+        status = status_after(snapshot, decision, now, created=created, turn=turn)
         if not created:  # the old sets say first that their nodes are tainted: in the next pass
             errors += await self._mark_nodes(snapshot, status)
         errors += await self._clean_up(snapshot, status)
-        if await self._writer.write_status(snapshot.deployment, status) and decision.unsupported:
-            self._warn(snapshot.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
+        if await self._writer.write_status(snapshot.deployment, status):
+            self._tell_news(snapshot.deployment, status)
+            if decision.unsupported:
+                self._warn(snapshot.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
+        if turn is not None and turn.waits:
+            return Outcome(turn.again_in, "what others may have written is settled then")
         return self._look_again(snapshot, status) if decision.rolling else DONE
 
     def _look_at(self, deployment: MachineDeployment) -> DeploymentSnapshot:
@@ -180,12 +208,17 @@ class DeploymentReconciler:
         return True
 
     async def _create_new_set(self, snapshot: DeploymentSnapshot, decision: Decision) -> bool:
-        """Create the set of the deployment's template. What prevents it is told and raised."""
+        """Create the set of the deployment's template, if that is decided; tell whether it was.
+
+        What prevents it is told and raised.
+        """
+        if decision.create is None:
+            return False
         deployment = snapshot.deployment
         wanted = new_set(
             deployment,
             snapshot.sets,
-            replicas=decision.create or 0,
+            replicas=decision.create,
             bounds=bounds_of(deployment.spec),
         )
         try:
@@ -296,6 +329,13 @@ class DeploymentReconciler:
 
     def _complaint_about(self, deployment: MachineDeployment) -> str:
         return describe(validate_machine_deployment(deployment, max_replicas=self._max_replicas))
+
+    def _tell_news(self, deployment: MachineDeployment, status: MachineDeploymentStatus) -> None:
+        """Tell once, as an event, what a condition began to say."""
+        before = {(c.type, c.reason) for c in deployment.status.conditions}
+        for said in status.conditions:
+            if said.type in _TOLD_AS_EVENTS and (said.type, said.reason) not in before:
+                self._warn(deployment, said.reason, said.message)
 
     def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:
         self._events.event(MACHINE_DEPLOYMENTS, deployment, "Warning", reason, note)

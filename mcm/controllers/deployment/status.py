@@ -40,6 +40,9 @@ from mcm.controllers.deployment.progress import (
     with_pause,
     without_refusal,
 )
+from mcm.controllers.deployment.strategy_warning import with_strategy_warning
+from mcm.controllers.deployment.surge_pool.conditions import with_pool
+from mcm.controllers.deployment.surge_pool.turns import Turn
 
 NOT_SUPPORTED = (
     "spec.strategy.type: machines cannot be updated in place yet, so the machines of the former "
@@ -48,11 +51,16 @@ NOT_SUPPORTED = (
 
 
 def status_after(
-    snapshot: DeploymentSnapshot, decision: Decision, now: datetime, *, created: bool
+    snapshot: DeploymentSnapshot,
+    decision: Decision,
+    now: datetime,
+    *,
+    created: bool,
+    turn: Turn | None = None,
 ) -> MachineDeploymentStatus:
     """Return the status to be written; it equals the present one if there is nothing to say.
 
-    ``created``: the new set was made in this pass.
+    ``created``: the new set was made in this pass. ``turn``: what its surge pool means for it.
     """
     deployment, conditions = snapshot.deployment, snapshot.deployment.status.conditions
     if decision.unsupported:
@@ -61,6 +69,9 @@ def status_after(
         conditions = without_refusal(conditions)
     conditions = with_pause(conditions, paused=deployment.spec.paused, now=now)
     conditions = with_paused(conditions, paused=deployment.spec.paused, now=now)
+    conditions = with_pool(conditions, turn, now)
+    of = turn.budget.replicas if turn else None
+    conditions = with_strategy_warning(conditions, deployment.spec, now, of=of)
     judged = _with(deployment.status, conditions)
     counted = counted_status(
         msgspec.structs.replace(deployment, status=judged),
@@ -71,7 +82,8 @@ def status_after(
     )
     conditions = with_new_set(counted.conditions, snapshot.new, created=created, now=now)
     counted = _with(counted, conditions)
-    return evaluated(deployment, counted, snapshot.new, now) if decision.rolling else counted
+    watched = decision.rolling and not (turn and turn.waits)
+    return evaluated(deployment, counted, snapshot.new, now) if watched else counted
 
 
 def counted_status(

@@ -54,9 +54,9 @@ class FleetModel:
     """``over`` is how many machines more than the limit are there because the limit fell, or
     because a failed machine leaves while its replacement comes."""
 
-    def __init__(self, replicas: int, strategy: DeploymentStrategy) -> None:
+    def __init__(self, replicas: int, strategy: DeploymentStrategy, *, name: str = "pool") -> None:
         self.deployment = MachineDeployment(
-            metadata=ObjectMeta(name="pool", namespace="ns", uid="pool", generation=1),
+            metadata=ObjectMeta(name=name, namespace="ns", uid=name, generation=1),
             spec=MachineDeploymentSpec(
                 replicas=replicas,
                 selector=LabelSelector(match_labels={"name": "pool"}),
@@ -109,11 +109,12 @@ class FleetModel:
 
     # ---- controllers ---------------------------------------------------------------------------
 
-    def deployment_acts(self) -> Decision:
-        """One pass of the deployment's controller over the sets."""
+    def deployment_acts(self, within: Bounds | None = None) -> Decision:
+        """One pass of the deployment's controller over the sets, ``within`` its own bounds or
+        those that others leave it."""
         self._clock += 1
         snapshot = self.snapshot()
-        decision = next_step(snapshot, self.now)
+        decision = next_step(snapshot, self.now, within)
         if decision.create is not None:
             self._add_set(decision.create)
             return decision

@@ -1,0 +1,211 @@
+"""Three deployments, one a zone, that share one surge: rolled at once by the whole manager."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from mcm.api.machine import GROUP, MACHINE_DEPLOYMENTS, MACHINES
+from mcm.api.meta import JSONObject
+from mcm.api.names import ANNOTATION_SURGE_POOL
+from mcm.simulation.faults import WatchEnd
+from mcm.simulation.harness import Simulation, name_of, phase_of
+from mcm.simulation.virtualtime import run_virtual
+from mcm.simulation.witness import FleetWitness
+from tests.thoroughness import part_of
+
+API_VERSION = f"{GROUP}/v1alpha1"
+ZONES = ("zone-a", "zone-b", "zone-c")
+REPLICAS = 3
+ALL = REPLICAS * len(ZONES)
+
+
+def machine_class(name: str) -> JSONObject:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "MachineClass",
+        "metadata": {"name": name, "namespace": "default"},
+        "provider": "simulated",
+        "providerSpec": {"createLatency": "1s", "bootLatency": "2s", "joinLatency": "1s"},
+    }
+
+
+def deployment(zone: str, surge: int | str, unavailable: int | str) -> JSONObject:
+    labels = {"name": zone}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "MachineDeployment",
+        "metadata": {
+            "name": zone,
+            "namespace": "default",
+            "annotations": {ANNOTATION_SURGE_POOL: "workers"},
+        },
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": labels},
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+            },
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"class": {"kind": "MachineClass", "name": "small"}},
+            },
+        },
+    }
+
+
+async def begin(sim: Simulation, surge: int | str, unavailable: int | str) -> FleetWitness:
+    await sim.apply(
+        [
+            machine_class("small"),
+            machine_class("large"),
+            *(deployment(zone, surge, unavailable) for zone in ZONES),
+        ]
+    )
+    await sim.until(lambda: sim.running() == ALL, within=120)
+    await sim.pass_time(5)
+    return FleetWitness(sim)
+
+
+async def roll(sim: Simulation, zone: str, klass: str) -> None:
+    change: JSONObject = {"spec": {"template": {"spec": {"class": {"name": klass}}}}}
+    await sim.client.patch(MACHINE_DEPLOYMENTS, zone, change, namespace="default")
+
+
+def is_rolled(sim: Simulation, klass: str) -> bool:
+    machines = sim.objects(MACHINES)
+    classes = Counter(m["spec"]["class"]["name"] for m in machines)  # type: ignore[index]
+    return classes == {klass: ALL} and all(phase_of(m) == "Running" for m in machines)
+
+
+def conditions(sim: Simulation, zone: str) -> dict[str, JSONObject]:
+    (found,) = (d for d in sim.objects(MACHINE_DEPLOYMENTS) if name_of(d) == zone)
+    listed = found["status"]["conditions"]  # type: ignore[index]
+    return {c["type"]: c for c in listed}
+
+
+class Order:
+    """The zones in which machines of the new class appear, in that order."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._known: set[str] = set()
+        self.zones: list[str] = []
+        sim.on_change(MACHINES, self._look)
+
+    def _look(self) -> None:
+        for machine in self._sim.objects(MACHINES):
+            meta, spec = machine["metadata"], machine["spec"]
+            assert isinstance(meta, dict)
+            assert isinstance(spec, dict)
+            name, labels, klass = meta["name"], meta["labels"], spec["class"]
+            assert isinstance(labels, dict)
+            assert isinstance(klass, dict)
+            if klass["name"] == "large" and name not in self._known:
+                self._known.add(str(name))
+                self.zones.append(str(labels["name"]))
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "most", "least"),
+    [
+        (1, 0, ALL + 1, ALL),
+        (0, 1, ALL, ALL - 1),
+        (2, 1, ALL + 2, ALL - 1),
+        (0, 0, ALL, ALL - 1),
+        ("10%", "0%", ALL + 1, ALL),
+    ],
+)
+def test_all_zones_together_take_no_more_than_one_may(
+    surge: int | str, unavailable: int | str, most: int, least: int
+) -> None:
+    async def main() -> None:
+        async with Simulation(seed=1) as sim:
+            witness = await begin(sim, surge, unavailable)
+            for zone in ZONES:
+                await roll(sim, zone, "large")
+            await sim.until(lambda: is_rolled(sim, "large"), within=1200)
+            assert witness.most <= most
+            assert witness.fewest_serving >= least
+            assert all("SurgePool" not in conditions(sim, zone) for zone in ZONES)
+
+    run_virtual(main)
+
+
+def test_whoever_waits_says_for_whom_and_zones_come_one_after_the_other() -> None:
+    async def main() -> None:
+        async with Simulation(seed=2) as sim:
+            await begin(sim, 1, 0)
+            order = Order(sim)
+            for zone in ZONES:
+                await roll(sim, zone, "large")
+            await sim.pass_time(3)
+            said = {zone: conditions(sim, zone).get("SurgePool") for zone in ZONES}
+            going_on = [zone for zone, condition in said.items() if condition is None]
+            assert len(going_on) == 1
+            for zone in set(ZONES) - set(going_on):
+                condition = said[zone]
+                assert condition is not None
+                assert (condition["status"], condition["reason"]) == (
+                    "False",
+                    "WaitingForSurgePool",
+                )
+                assert condition["message"] == (
+                    'waits for surge pool "workers": its budget is used by '
+                    f'deployment "{going_on[0]}"'
+                )
+            await sim.until(lambda: is_rolled(sim, "large"), within=1200)
+            first, second, third = (order.zones[i : i + REPLICAS] for i in (0, 3, 6))
+            assert [len(set(zone)) for zone in (first, second, third)] == [1, 1, 1]
+
+    run_virtual(main)
+
+
+SEEDS = part_of(range(24), one_in=8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lost_answers_and_a_manager_that_dies_break_no_promise_of_the_pool(seed: int) -> None:
+    async def main() -> None:
+        async with Simulation(seed=seed) as sim:
+            chance = random.Random(f"pool {seed}")
+            witness = await begin(sim, 1, 0)
+            make_writes_uncertain(sim)
+            for zone in chance.sample(ZONES, len(ZONES)):
+                await roll(sim, zone, "large")
+                await sim.pass_time(chance.choice([0.0, 0.5, 3.0]))
+            for _ in range(4):
+                await sim.pass_time(chance.uniform(1, 30))
+                await trouble(sim, chance)
+            sim.faults.clear()
+            await sim.until(lambda: is_rolled(sim, "large"), within=1800)
+            assert witness.most <= ALL + 1
+            assert witness.fewest_serving >= ALL
+
+    run_virtual(main)
+
+
+def make_writes_uncertain(sim: Simulation) -> None:
+    """What the server is asked to do, it may have done or not."""
+    writes = "POST|PATCH|DELETE"
+    sim.faults.lose_answers(path="machinesets", probability=0.3)
+    sim.faults.lose_answers(path="machinedeployments|machines/", probability=0.05)
+    sim.faults.answer(409, method="PATCH", path="machinesets", probability=0.1)
+    sim.faults.answer(500, method=writes, path="machinesets", probability=0.1)
+    sim.faults.delay((0.0, 1.0), back=(0.0, 1.0), path="machine")
+
+
+async def trouble(sim: Simulation, chance: random.Random) -> None:
+    match chance.randrange(3):
+        case 0:
+            await sim.crash_manager()
+            await sim.pass_time(chance.uniform(0, 10))
+            sim.start_manager()
+        case 1:
+            sim.faults.cut_watches(chance.choice(list(WatchEnd)))
+        case _:
+            sim.server.store.compact()
+            sim.server.end_watches()
