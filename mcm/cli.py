@@ -150,6 +150,39 @@ def crds(provider: str) -> None:
         _print("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()))
 
 
+@main.command("webhook-manifest")
+@click.option("--service", default="mcm", show_default=True,
+              help="Service in front of the replicas' --webhook-port.")  # fmt: skip
+@click.option("--namespace", default="default", show_default=True, help="Namespace of the Service.")
+@click.option("--port", default=443, show_default=True, type=click.IntRange(1, 65535),
+              help="Port of the Service.")  # fmt: skip
+@click.option("--url", default="", help="Ask at this https URL (with its path), not at a Service.")
+@click.option("--ca", "ca_path", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Authority of the webhook's certificate, PEM; goes into caBundle.")  # fmt: skip
+@click.option("--fail/--ignore", default=False, show_default=True,
+              help="What happens to changes while no replica answers.")  # fmt: skip
+def webhook_manifest(
+    *, service: str, namespace: str, port: int, url: str, ca_path: Path | None, fail: bool
+) -> None:
+    """Print the ValidatingWebhookConfiguration, for `kubectl apply -f -`.
+
+    It makes the API server ask the webhook of `mcm run --webhook-port`.
+    """
+    import yaml
+
+    from mcm.webhook.configuration import webhook_configuration
+
+    manifest = webhook_configuration(
+        service=service,
+        namespace=namespace,
+        port=port,
+        url=url,
+        ca=ca_path.read_bytes() if ca_path is not None else b"",
+        fail=fail,
+    )
+    _print(yaml.safe_dump(manifest, sort_keys=False))
+
+
 class _Lazily(click.Group):
     """A group whose module is imported when it is used: a manager that starts needs none of it."""
 

@@ -16,7 +16,7 @@ import click
 
 from mcm.api.durations import format_duration, parse_duration
 from mcm.controllers.settings import NOT_ACTED_ON_YET, ControllerSettings
-from mcm.options import LeaderElection, Options
+from mcm.options import LeaderElection, Options, Webhook
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -96,6 +96,10 @@ _FLAGS = (
           "With a provider whose cloud is simulated: also run that cloud in this process."),
     _Flag("address", Options, "address", "IP address of the HTTP endpoints."),
     _Flag("port", Options, "port", "Port of /metrics, /healthz, /readyz and /configz."),
+    _Flag("webhook-port", Webhook, "port",
+          "Port of the validating webhook, over TLS; 0: none."),
+    _Flag("webhook-cert-dir", Webhook, "cert_dir",
+          "Folder of its tls.crt and tls.key, which may be replaced at any time."),
     _Flag("log-format", Options, "log_format", "Form of the log lines.", ("text", "json")),
     _Flag("v", Options, "verbosity", "Log verbosity; 4 and more is debug."),
     _Flag("kube-api-qps", Options, "kube_api_qps",
@@ -182,6 +186,7 @@ def options_from(values: Mapping[str, Any]) -> Options:
     return Options(
         **picked[Options],  # type: ignore[arg-type]
         leader_election=LeaderElection(**picked[LeaderElection]),  # type: ignore[arg-type]
+        webhook=Webhook(**picked[Webhook]),  # type: ignore[arg-type]
         settings=ControllerSettings(**picked[ControllerSettings]),  # type: ignore[arg-type]
     )
 

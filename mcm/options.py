@@ -54,6 +54,21 @@ class LeaderElection:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhook:
+    """The validating webhook; port 0 is none. Its folder holds ``tls.crt`` and ``tls.key``."""
+
+    port: int = 0
+    cert_dir: str = ""
+
+    def validate(self) -> list[str]:
+        if not 0 <= self.port <= 65535:
+            return [f"--webhook-port: {self.port} is not a port (1 to 65535; 0 for no webhook)"]
+        if self.port and not self.cert_dir:
+            return ["--webhook-cert-dir: required with --webhook-port (tls.crt and tls.key)"]
+        return []
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Everything ``mcm run`` needs to know. ``validate`` names the flag of each problem."""
 
@@ -70,6 +85,7 @@ class Options:
     kube_api_burst: int = 30
     max_in_flight: int = 64
     leader_election: LeaderElection = field(default_factory=LeaderElection)
+    webhook: Webhook = field(default_factory=Webhook)
     settings: ControllerSettings = field(default_factory=ControllerSettings)
 
     @property
@@ -114,5 +130,8 @@ class Options:
         if self.simulate_cloud and not self.has_target:
             problems.append("--simulate-cloud: needs a target cluster for its machines to join")
         problems += self.leader_election.validate()
+        problems += self.webhook.validate()
+        if self.webhook.port == self.port:
+            problems.append("--webhook-port: must not be that of --port")
         problems += self.settings.validate()
         return problems

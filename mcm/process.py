@@ -8,13 +8,15 @@ import logging
 import random
 import signal
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import REGISTRY
 
 from mcm import __version__, endpoints
+from mcm.client.errors import ConfigurationError
 from mcm.clock import Clock, SystemClock
 from mcm.connections import connect
 from mcm.driver import discovery
@@ -22,7 +24,11 @@ from mcm.forced_exit import ForcedExit
 from mcm.leaderelection import new_identity
 from mcm.lifecycle import uninterrupted
 from mcm.manager import Manager
+from mcm.metrics import once_per_registry
 from mcm.options import Options
+from mcm.webhook import server as webhook_server
+from mcm.webhook.certificates import ServingCertificate
+from mcm.webhook.metrics import WebhookMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +132,7 @@ async def run_manager(
         await stack.enter_async_context(
             endpoints.serve(app, address=options.address, port=options.port)
         )
+        await stack.enter_async_context(_webhook(options, clock))
         logger.info(
             "mcm %s: provider %s, namespace %s, metrics on http://%s:%d/metrics",
             __version__,
@@ -135,3 +142,19 @@ async def run_manager(
             options.port,
         )
         await manager.run(stop)
+
+
+def _webhook(options: Options, clock: Clock) -> AbstractAsyncContextManager[object]:
+    """The validating webhook, if one is wanted: it answers whether we lead or not."""
+    if not options.webhook.port:
+        return nullcontext()
+    metrics = once_per_registry(REGISTRY, WebhookMetrics)
+    folder = Path(options.webhook.cert_dir)
+    try:
+        certificate = ServingCertificate(folder, clock=clock, metrics=metrics)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--webhook-cert-dir: {error}") from None
+    app = webhook_server.build_app(max_replicas=options.settings.max_replicas, metrics=metrics)
+    return webhook_server.serve(
+        app, certificate, address=options.address, port=options.webhook.port, clock=clock
+    )

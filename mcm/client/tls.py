@@ -73,7 +73,7 @@ def build_context(material: Material) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if material.cert:
-        _load_certificate(context, material)
+        load_pair(context, material.cert, material.key, what="client certificate")
     return context
 
 
@@ -86,19 +86,23 @@ def _trusting(material: Material) -> ssl.SSLContext:
         raise ConfigurationError("the certificate authority is no PEM certificate") from None
 
 
-def _load_certificate(context: ssl.SSLContext, material: Material) -> None:
-    """Load certificate and key. The ssl module reads files only: one of our own, for a moment."""
+def load_pair(context: ssl.SSLContext, cert: bytes, key: bytes, *, what: str) -> None:
+    """Let ``context`` show a certificate, in PEM, in connections to come. Blocks briefly.
+
+    The ssl module reads files only: one of our own, for a moment. Raises
+    :class:`ConfigurationError`, which calls the certificate ``what``.
+    """
     with tempfile.TemporaryDirectory(prefix="mcm-") as folder:  # mode 0700
-        path = os.path.join(folder, "client.pem")
+        path = os.path.join(folder, "pair.pem")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(material.cert.rstrip() + b"\n" + material.key.rstrip() + b"\n")
+            file.write(cert.rstrip() + b"\n" + key.rstrip() + b"\n")
         try:
             # The empty password keeps OpenSSL from asking for one on the terminal.
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, ValueError) as error:
             cause = getattr(error, "reason", None) or "not PEM, or the key is encrypted"
-            raise ConfigurationError(f"client certificate and key do not load ({cause})") from None
+            raise ConfigurationError(f"{what} and key do not load ({cause})") from None
         finally:
             os.unlink(path)
 

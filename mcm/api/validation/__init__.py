@@ -9,7 +9,7 @@ own refusal can say what to mend. ``validate_…`` return errors only, for whoev
 from __future__ import annotations
 
 from mcm.api.validation.counts import DEFAULT_MAX_REPLICAS
-from mcm.api.validation.examination import Examined, examine
+from mcm.api.validation.examination import Examined, examine, examine_replicas
 from mcm.api.validation.field_errors import ErrorKind, FieldError, describe, errors_among
 from mcm.api.validation.machine import validate_machine
 from mcm.api.validation.machine_class import validate_machine_class
@@ -24,6 +24,7 @@ __all__ = [
     "describe",
     "errors_among",
     "examine",
+    "examine_replicas",
     "validate_machine",
     "validate_machine_class",
     "validate_machine_deployment",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias, assert_never
 
 from mcm.api.machine import Machine, MachineClass, MachineDeployment, MachineSet
-from mcm.api.validation.counts import DEFAULT_MAX_REPLICAS
+from mcm.api.validation.counts import DEFAULT_MAX_REPLICAS, replicas_findings
 from mcm.api.validation.field_errors import FieldError
 from mcm.api.validation.machine import machine_findings
 from mcm.api.validation.machine_class import machine_class_findings
@@ -28,3 +28,10 @@ def examine(obj: Examined, *, max_replicas: int = DEFAULT_MAX_REPLICAS) -> tuple
             return tuple(machine_set_findings(obj, max_replicas))
         case _:
             assert_never(obj)
+
+
+def examine_replicas(
+    replicas: int, *, max_replicas: int = DEFAULT_MAX_REPLICAS
+) -> tuple[FieldError, ...]:
+    """Return what is wrong with ``spec.replicas`` alone, as a scale subresource sets it."""
+    return tuple(replicas_findings(replicas, max_replicas))

@@ -34,14 +34,18 @@ class FieldError:
     is_warning: bool = False
 
     def __str__(self) -> str:
+        return f"{self.field}: {self.complaint}"
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong, for whoever names the field otherwise."""
         if self.kind is ErrorKind.REQUIRED:
-            return f"{self.field}: Required value: {self.detail}"
+            return f"Required value: {self.detail}"
         shown = f'"{self.value}"' if isinstance(self.value, str) else str(self.value)
         if self.is_warning:
-            head = "" if self.value is None else f"{shown}: "
-            return f"{self.field}: {head}{self.detail}"
+            return self.detail if self.value is None else f"{shown}: {self.detail}"
         head = "Invalid value" if self.value is None else f"Invalid value {shown}"
-        return f"{self.field}: {head}: {self.detail}"
+        return f"{head}: {self.detail}"
 
 
 Findings: TypeAlias = Iterator[FieldError]
