@@ -21,8 +21,9 @@ from mcm.clock import Clock
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.machineset.machine_template import new_machine
 from mcm.controllers.machineset.ownership import OWNERSHIP
-from mcm.controllers.machineset.preservation import protected_until
-from mcm.controllers.machineset.scaling import ScalingPlan, plan
+from mcm.controllers.machineset.preservation.auto_preserver import AutoPreserver
+from mcm.controllers.machineset.preservation.protection import protected_until
+from mcm.controllers.machineset.scaling import ScalingPlan, leaving, plan
 from mcm.controllers.machineset.status import (
     REASON_INVALID_SPEC,
     ReplicaFailure,
@@ -41,12 +42,16 @@ from mcm.informers.store import Store
 _CONFIRM_AFTER: Final = 2.0
 """Seconds until a creation whose answer got lost is looked at again, should no event come."""
 
+_UNSURE: Final = timedelta(minutes=1)
+"""How long a machine stays of which it is not known whether it is kept; a retry comes earlier."""
+
 Errors = Sequence[KubeError]
 
 
 @final
 class MachineSetReconciler:
-    """Stateless but for the creations whose answers got lost (:mod:`mcm.controllers.owning`)."""
+    """Stateless but for creations (:mod:`mcm.controllers.owning`) and annotations whose answers got
+    lost."""
 
     def __init__(
         self,
@@ -74,12 +79,13 @@ class MachineSetReconciler:
         self._machines = ChildControl(
             OWNERSHIP, machines, writer, events, body=new_machine, randomness=randomness
         )
+        self._preserver = AutoPreserver(writer, self._node_of, preserve_timeout=preserve_timeout)
 
     async def reconcile(self, key: str) -> Outcome:
         """Bring the set ``key`` one step closer to its spec. Raises what the client raises."""
         machine_set = self._sets.get(key)
         if machine_set is None:
-            self._machines.forget(key)
+            self._forget(key)
             return DONE
         if machine_set.metadata.deletion_timestamp is not None:
             return await self._retire(machine_set)
@@ -92,12 +98,25 @@ class MachineSetReconciler:
     async def _manage(self, machine_set: MachineSet) -> Outcome:
         errors = [*await self._claimer.claim(machine_set)]
         errors += await sync_templates(self._writer, machine_set, self._claimer.owned(machine_set))
-        owned, now = self._claimer.owned(machine_set), self._clock.now()
-        decided = plan(machine_set, owned, now, protected_until=self._protected(owned))
+        now, shields = self._clock.now(), await self._keep_failed(machine_set, errors)
+        owned = self._claimer.owned(machine_set)
+        shields = {**self._protected(owned), **shields}
+        decided = plan(machine_set, owned, now, protected_until=shields)
         failures, failure = await self._carry_out(machine_set, decided)
         await self._report(machine_set, failure)
         raise_together(f"machine set {machine_set.metadata.key}", (*errors, *failures))
         return self._look_again(machine_set, decided)
+
+    async def _keep_failed(
+        self, machine_set: MachineSet, errors: list[KubeError]
+    ) -> Mapping[str, datetime]:
+        """Keep what may be kept. Return what must not be deleted before it is known whether it is
+        kept, and until when; add to ``errors`` what went wrong."""
+        owned, now = self._claimer.owned(machine_set), self._clock.now()
+        going = {m.metadata.name for m in leaving(machine_set, owned, now)}
+        kept = await self._preserver.keep(machine_set, owned, going, now)
+        errors += kept.errors
+        return dict.fromkeys(kept.unsure, now + _UNSURE)
 
     async def _carry_out(
         self, machine_set: MachineSet, decided: ScalingPlan
@@ -122,6 +141,10 @@ class MachineSetReconciler:
     def _node_of(self, machine: Machine) -> Node | None:
         return self._owners.own_node(machine) if self._owners is not None else None
 
+    def _forget(self, key: str) -> None:
+        self._machines.forget(key)
+        self._preserver.forget(key)
+
     def _look_again(self, machine_set: MachineSet, decided: ScalingPlan) -> Outcome:
         """Return when something happens by time alone."""
         now, owned = self._clock.now(), self._claimer.owned(machine_set)
@@ -137,7 +160,7 @@ class MachineSetReconciler:
 
     async def _retire(self, machine_set: MachineSet) -> Outcome:
         """Delete what the set owns, then let the set go; its spec need not be valid for that."""
-        self._machines.forget(machine_set.metadata.key)
+        self._forget(machine_set.metadata.key)
         owned = self._claimer.owned(machine_set)
         match ending_of(machine_set.metadata, MACHINE_FINALIZER, owned):
             case Ending.OVER:

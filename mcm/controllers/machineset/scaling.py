@@ -61,12 +61,29 @@ def _victims(
     now: datetime,
     shields: Mapping[str, datetime],
 ) -> dict[str, Machine]:
-    """Surplus first, then what the autoscaler chose, then what failed; each machine once."""
+    """Those that go in any case first, then what failed; each machine once."""
+    failed = (m for m in candidates if is_failed(m) and m.metadata.name not in shields)
+    doomed = (*_leaving(machine_set, candidates, now), *failed)
+    return {machine.metadata.name: machine for machine in doomed}
+
+
+def leaving(
+    machine_set: MachineSet, machines: Sequence[Machine], now: datetime
+) -> Sequence[Machine]:
+    """Return the machines that go whatever their state, as the plan has it."""
+    staying = [machine for machine in machines if not is_terminating(machine)]
+    if len(staying) < machine_set.spec.replicas:
+        return ()
+    return _leaving(machine_set, [m for m in staying if not is_pinned(m)], now)
+
+
+def _leaving(
+    machine_set: MachineSet, candidates: Sequence[Machine], now: datetime
+) -> Sequence[Machine]:
+    """Surplus first, then what the autoscaler chose."""
     surplus = len(candidates) - machine_set.spec.replicas
     chosen = deletion_order(candidates, now)[:surplus] if surplus > 0 else []
-    failed = (m for m in candidates if is_failed(m) and m.metadata.name not in shields)
-    doomed = (*chosen, *chosen_by_autoscaler(machine_set, candidates), *failed)
-    return {machine.metadata.name: machine for machine in doomed}
+    return (*chosen, *chosen_by_autoscaler(machine_set, candidates))
 
 
 def _why_withheld(machine_set: MachineSet) -> str:

@@ -8,7 +8,7 @@ from mcm.api.core import Node
 from mcm.api.machine import MachinePhase, MachineSpec
 from mcm.api.meta import ObjectMeta
 from mcm.api.names import ANNOTATION_LAST_APPLIED_PRESERVE, ANNOTATION_PRESERVE
-from mcm.controllers.machineset.preservation import protected_until
+from mcm.controllers.machineset.preservation.protection import protected_until
 from tests.unit.machineset.objects import NOW, ago, machine
 
 HOUR = timedelta(hours=1)

@@ -31,6 +31,12 @@ def protected_until(
         return until
     if preserve_request(machine, node) not in _REQUESTS:
         return None
+    return could_last_until(machine, preserve_timeout)
+
+
+def could_last_until(machine: Machine, preserve_timeout: timedelta) -> datetime | None:
+    """Return until when a Failed machine could at most be kept; None if nobody knows since when it
+    has been Failed."""
     since = machine.status.current_status.last_update_time or machine.metadata.creation_timestamp
     return None if since is None else since + _timeout(machine, preserve_timeout)
 
