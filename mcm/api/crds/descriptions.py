@@ -14,7 +14,9 @@ _SECONDS_READY = (
     "Seconds a machine must be ready without a break before it counts as available. Default 0."
 )
 _AUTO_PRESERVE = (
-    "How many failed machines may be kept for inspection without anybody asking." + _NOT_YET
+    "How many failed machines a set keeps for inspection without anybody asking. Default 0. They"
+    " stay replicas, so as many are missing. Each set of a deployment has its own: during an update"
+    " there may be more in all."
 )
 _AVAILABLE = "Machines that are ready, and have been for minReadySeconds."
 _FAILED = "Machines whose last operation failed."
