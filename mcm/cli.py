@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,8 @@ def webhook_manifest(
 class _Lazily(click.Group):
     """A group whose module is imported when it is used: a manager that starts needs none of it."""
 
+    module = ""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return self._group().list_commands(ctx)
 
@@ -193,17 +196,33 @@ class _Lazily(click.Group):
         return self._group().get_command(ctx, cmd_name)
 
     def _group(self) -> click.Group:
-        from mcm.vm.command import vm
+        group: click.Group = getattr(import_module(self.module), self.name or "")
+        return group
 
-        return vm
+
+class _Vm(_Lazily):
+    module = "mcm.vm.command"
 
 
-@main.command(cls=_Lazily)
+class _Rollout(_Lazily):
+    module = "mcm.rollout.command"
+
+
+@main.command(cls=_Vm)
 def vm() -> None:
     """Create, find, update and delete one VM of a machine class by hand.
 
     For trying out a class, its credentials or a provider. No manager runs, and no cluster is
     needed, unless the provider's cloud is one: `--kubeconfig` names it.
+    """
+
+
+@main.command(cls=_Rollout)
+def rollout() -> None:
+    """Plan, watch, undo, pause, resume and restart the rollout of a MachineDeployment.
+
+    In kubectl's manner, which does the same for Deployments. DEPLOYMENT is a name, or
+    mcd/NAME.
     """
 
 

@@ -62,6 +62,10 @@ ANNOTATION_PREFER_NO_SCHEDULE: Final = "deployment.machine.sapcloud.io/prefer-no
 """On a MachineSet: ``True`` once its Nodes got the taint of the same name."""
 ANNOTATION_SURGE_POOL: Final = "deployment.machine.sapcloud.io/surge-pool"
 """On a MachineDeployment: the pool with whose members it shares surge and unavailability."""
+ANNOTATION_RESTARTED_AT: Final = "machine.sapcloud.io/restartedAt"
+"""On a deployment's template: when somebody asked for new machines of the same class."""
+ANNOTATION_CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
+"""On MachineDeployment and MachineSet, by people: why a revision was made."""
 ANNOTATION_UNFREEZE: Final = "safety.machine.sapcloud.io/unfreeze"
 """On MachineDeployment and MachineSet, any value: unfreeze now."""
 

@@ -117,12 +117,16 @@ def _is_empty(machine_set: MachineSet) -> bool:
 @final
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """The change of the deployment, which always clears ``rollbackTo``, and what to tell of it."""
+    """The change of the deployment, which always clears ``rollbackTo``, and what to tell of it.
+
+    ``revision`` is the one that it leads back to, 0 if there is none such.
+    """
 
     change: JSONObject
     event: str
     kind: Literal["Normal", "Warning"]
     note: str
+    revision: int = 0
 
 
 def rollback(deployment: MachineDeployment, sets: Sequence[MachineSet]) -> Rollback | None:
@@ -138,12 +142,12 @@ def rollback(deployment: MachineDeployment, sets: Sequence[MachineSet]) -> Rollb
         asked = f"revision {wanted.revision}" if wanted.revision else "an earlier revision"
         note = f"Cannot roll back: no machine set of {asked} is there any more"
         return Rollback(_clearing({}), EVENT_NO_SUCH_REVISION, "Warning", note)
-    revision = revision_of(target.metadata.annotations)
+    revision = revision_of(target.metadata.annotations) or 0
     if same_template(target.spec.template, deployment.spec.template):
         note = f"Revision {revision} has the present template already: nothing to roll back"
-        return Rollback(_clearing({}), EVENT_SAME_TEMPLATE, "Warning", note)
+        return Rollback(_clearing({}), EVENT_SAME_TEMPLATE, "Warning", note, revision)
     note = f"Rolled back to revision {revision}"
-    return Rollback(_clearing(_return_to(deployment, target)), EVENT_DONE, "Normal", note)
+    return Rollback(_clearing(_return_to(deployment, target)), EVENT_DONE, "Normal", note, revision)
 
 
 def _find(sets: Sequence[MachineSet], revision: int) -> MachineSet | None:

@@ -1,0 +1,123 @@
+"""The cluster a command talks to, found as kubectl finds it, and what it has of a deployment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import orjson
+
+from mcm.api.machine import (
+    MACHINE_CLASSES,
+    MACHINE_DEPLOYMENTS,
+    MACHINE_SETS,
+    MACHINES,
+    Machine,
+    MachineDeployment,
+    MachineSet,
+)
+from mcm.api.meta import JSONObject, Resource, T
+from mcm.client import incluster
+from mcm.client.client import Client
+from mcm.client.connection import ConnectionSpec
+from mcm.client.errors import ConfigurationError, Forbidden, Gone, NotFound
+from mcm.client.http import HTTPTransport
+from mcm.clock import Clock
+
+_PAGE = 500
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One namespace of one API server. Every call raises what the client raises."""
+
+    client: Client
+    namespace: str
+
+    async def deployment(self, name: str) -> MachineDeployment:
+        """Read a deployment; NotFound says in which namespace there is none."""
+        try:
+            return await self.client.get(MACHINE_DEPLOYMENTS, name, namespace=self.namespace)
+        except NotFound as error:
+            raise self._not_found(error) from None
+
+    async def raw_deployment(self, name: str, *, required: bool = True) -> JSONObject | None:
+        """Read a deployment with the fields that no type here knows; None if there need not be
+        one, and is none."""
+        try:
+            body = await self.client.get_raw(MACHINE_DEPLOYMENTS.path(self.namespace, name))
+        except NotFound as error:
+            if _is_of_an_object(error) and not required:
+                return None
+            raise self._not_found(error) from None
+        raw: JSONObject = orjson.loads(body)
+        return raw
+
+    async def sets(self) -> tuple[MachineSet, ...]:
+        return await self._all(MACHINE_SETS)
+
+    async def machines(self) -> tuple[Machine, ...]:
+        return await self._all(MACHINES)
+
+    async def classes(self) -> frozenset[str] | None:
+        """Return the names of the machine classes; None if they may not be read."""
+        try:
+            return frozenset(c.metadata.name for c in await self._all(MACHINE_CLASSES))
+        except (Forbidden, NotFound):
+            return None
+
+    async def _all(self, resource: Resource[T]) -> tuple[T, ...]:
+        try:
+            return await self._in_pages(resource)
+        except Gone:  # what was begun is no longer kept
+            return (await self.client.list_page(resource, namespace=self.namespace)).items
+
+    async def _in_pages(self, resource: Resource[T]) -> tuple[T, ...]:
+        items: list[T] = []
+        token = ""
+        while True:
+            page = await self.client.list_page(
+                resource, namespace=self.namespace, limit=_PAGE, continue_token=token
+            )
+            items += page.items
+            token = page.continue_token
+            if not token:
+                return tuple(items)
+
+    def _not_found(self, error: NotFound) -> ConfigurationError:
+        if _is_of_an_object(error):
+            return ConfigurationError(f"{error} in namespace {self.namespace}")
+        return ConfigurationError(
+            f"the server does not know {MACHINE_DEPLOYMENTS.name}: its definition is not installed "
+            "(`mcm crds` prints it)"
+        )
+
+
+def _is_of_an_object(error: NotFound) -> bool:
+    """Tell an object that is not there from a kind that is not served."""
+    return error.message.startswith(MACHINE_DEPLOYMENTS.name)
+
+
+def connect(
+    kubeconfig: Path | None, *, context: str, namespace: str, clock: Clock, user_agent: str
+) -> Cluster:
+    """Find the cluster and the namespace: what is named, else the kubeconfig's, else the pod's own.
+
+    Raises ConfigurationError, whose text names the file or flag and the remedy.
+    """
+    found = _specification(kubeconfig, context)
+    client = Client(HTTPTransport(found, clock=clock), clock=clock, user_agent=user_agent)
+    return Cluster(client, namespace or found.namespace or "default")
+
+
+def _specification(path: Path | None, context: str) -> ConnectionSpec:
+    from mcm.client import kubeconfig  # costs 60 MiB of imports
+
+    if path is None and not context and not kubeconfig.candidates() and incluster.available():
+        return incluster.load()
+    try:
+        return kubeconfig.load(str(path) if path else None, context=context or None)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--kubeconfig: {error}" if path else str(error)) from error
