@@ -46,6 +46,11 @@ class Step:
     serving: int = 0
     wait: Wait | None = None
 
+    @property
+    def is_act(self) -> bool:
+        """Whether anything is written; at the very beginning there may be a wait alone."""
+        return bool(self.note or self.sizes or self.creates or self.deletes)
+
 
 class Outcome(StrEnum):
     """Where the steps end."""
@@ -93,18 +98,17 @@ class Forecast:
         while True:
             step = self._next()
             if step is None:
+                last, pending = pending or self._counted(Step()), None
                 wait = self._model.machines_follow()
                 if wait is None:
-                    break
-                step = replace(pending or self._counted(Step()), wait=wait)
-                pending = None
-                yield step
+                    if last.is_act:
+                        yield last
+                    return
+                yield replace(last, wait=wait)
             else:
                 if pending is not None:
                     yield pending
                 pending = step
-        if pending is not None:
-            yield pending
 
     def _next(self) -> Step | None:
         """One pass of the deployment's controller, and what its sets do about it."""
