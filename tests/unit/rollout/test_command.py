@@ -155,6 +155,15 @@ def machine(name: str, set_revision: int, class_name: str) -> JSONObject:
     }
 
 
+def machine_class(name: str) -> JSONObject:
+    return {
+        "apiVersion": VERSION,
+        "kind": "MachineClass",
+        "metadata": {"name": name, "namespace": "ns"},
+        "providerSpec": {},
+    }
+
+
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> Shell:
     """A server that knows no machines."""
@@ -165,20 +174,8 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> Shell:
 def shell(bare: Shell) -> Shell:
     """A server with a deployment, one empty old set, and a new one with two machines."""
     bare.apply(crd_manifests())
-    bare.apply(
-        [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}},
-            *(
-                {
-                    "apiVersion": VERSION,
-                    "kind": "MachineClass",
-                    "metadata": {"name": name, "namespace": "ns"},
-                    "providerSpec": {},
-                }
-                for name in ("class-a", "class-b")
-            ),
-        ]
-    )
+    bare.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}])
+    bare.apply(map(machine_class, ("class-a", "class-b")))
     bare.apply(
         [
             manifest(),
@@ -452,7 +449,7 @@ def test_what_the_controllers_would_refuse_is_refused(
     shell: Shell, tmp_path: Path, spec: JSONObject, complaint: str
 ) -> None:
     file = tmp_path / "pool.json"
-    file.write_bytes(orjson.dumps(manifest(**spec)))
+    file.write_bytes(orjson.dumps(manifest("class-b", **spec)))
     assert complaint in shell.fails("plan", "-f", str(file))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_CHANGE_CAUSE,
     ANNOTATION_REVISION,
@@ -54,7 +55,8 @@ def test_revisions_stand_in_their_order_and_say_what_they_were() -> None:
 
 
 def test_a_difference_shows_what_changes_and_not_what_tells_sets_apart() -> None:
-    marked = {"labels": {"name": "pool", LABEL_MACHINE_TEMPLATE_HASH: "1"}, "annotations": {}}
+    labels = {"name": "pool", LABEL_MACHINE_TEMPLATE_HASH: "1"}
+    marked: JSONObject = {"labels": labels, "annotations": {}}
     one, other = template("class-a", metadata=marked), template("class-b")
     lines = difference(one, other, names=("present", "revision 2"))
     assert lines[:2] == ["--- present", "+++ revision 2"]

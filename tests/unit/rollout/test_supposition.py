@@ -102,13 +102,13 @@ def test_a_class_that_is_not_there_is_found_out(
 
 
 def test_a_dump_is_read_with_what_stands_beside_the_deployment(tmp_path: Path) -> None:
-    objects = (
+    objects: list[JSONObject] = [
         an_object("MachineDeployment", "pool", uid="1"),
         an_object("MachineSet", "set", uid="2"),
         an_object("Machine", "machine", uid="3"),
         an_object("Machine", "elsewhere", uid="4", namespace="other"),
         {"apiVersion": "apps/v1", "kind": "MachineSet", "metadata": {"name": "foreign"}},
-    )
+    ]
     found = read_dump(write(tmp_path, *objects), "", "")
     assert [s.metadata.name for s in found.sets] == ["set"]
     assert [m.metadata.name for m in found.machines] == ["machine"]
