@@ -31,7 +31,7 @@ from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot, by_age
 from mcm.controllers.deployment.sets import new_set, wanted_sets
 from mcm.controllers.machineset.machine_template import new_machine
-from mcm.controllers.machineset.preservation import protected_until
+from mcm.controllers.machineset.preservation.protection import protected_until
 from mcm.controllers.machineset.scaling import plan
 from mcm.controllers.replicas.availability import available_from, is_available, min_ready_of
 from mcm.controllers.replicas.membership import is_failed, is_terminating
