@@ -138,8 +138,9 @@ _SETTINGS_HELP = {
     "machine-safety-apiserver-statuscheck-timeout":
         "Outage of an API server after which health timeouts start anew; none is Failed meanwhile.",
     "machine-safety-apiserver-statuscheck-period": "Time between checks of the API servers.",
-    "machine-safety-overshooting-period": "Time between checks for too many machines.",
-    "safety-up": "Machines above the desired number at which a set is frozen.",
+    "machine-safety-overshooting-period":
+        "Longest time between checks of a set; for so long none is frozen that somebody unfroze.",
+    "safety-up": "Machines above replicas and surge at which a set is frozen.",
     "safety-down": "Machines below that limit at which it is unfrozen.",
     "node-conditions": "Node conditions that make a machine unhealthy, separated by commas.",
     "resource-exhausted-retry":

@@ -24,7 +24,16 @@ from mcm.client.errors import ConfigurationError, ServerError, TransportError
 from mcm.client.metrics import ClientMetrics
 from mcm.client.transport import Lane, Transport
 from mcm.clock import Clock
-from mcm.controllers import deployment, machine, machineclass, machineset, node, safety, secret
+from mcm.controllers import (
+    deployment,
+    machine,
+    machineclass,
+    machineset,
+    node,
+    overshooting,
+    safety,
+    secret,
+)
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.fleet_metrics import FleetMetrics
 from mcm.controllers.provider import DriverMetrics, Provider
@@ -45,7 +54,7 @@ logger = logging.getLogger(__name__)
 # The names the Go original's two processes contend for: holding both shuts both of them out.
 LEASE_NAMES = ("machine-controller-manager", "machine-controller")
 _REACH_SERVER = 10.0
-_ROOMS = (deployment, machineset, machine, machineclass, secret, node, safety)
+_ROOMS = (deployment, machineset, overshooting, machine, machineclass, secret, node, safety)
 
 
 @final

@@ -17,9 +17,6 @@ NOT_ACTED_ON_YET: Final = frozenset(
     {
         "machine-pv-detach-timeout",
         "machine-pv-reattach-timeout",
-        "machine-safety-overshooting-period",
-        "safety-down",
-        "safety-up",
     }
 )
 """Flags of things that are not built: ``docs/gaps.md`` says what is missing for each."""
@@ -129,14 +126,15 @@ class ControllerSettings:
         metadata=_flag("machine-safety-apiserver-statuscheck-period"),
     )
     safety_up: int = field(default=2, metadata=_flag("safety-up"))
-    """Machines a set may have above replicas and surge before it is frozen. Not acted on yet."""
+    """Machines above replicas and surge at which a set is frozen; 0 acts as 1 without surge."""
     safety_down: int = field(default=1, metadata=_flag("safety-down"))
-    """How far below the freezing limit the count must fall before the set is unfrozen. Not acted on
-    yet."""
+    """How far below the freezing limit the count must fall before the set is unfrozen; 0 acts as
+    1."""
     overshooting_period: timedelta = field(
         default=timedelta(minutes=1), metadata=_flag("machine-safety-overshooting-period")
     )
-    """Time between two looks for sets to freeze. Not acted on yet."""
+    """Time between two looks at a set of which nothing is heard, and for which one that somebody
+    unfroze is not frozen again. Zero: neither."""
     autoscaler_scaledown_annotation: bool = field(
         default=True, metadata=_flag("autoscaler-scaledown-annotation-during-rollout")
     )

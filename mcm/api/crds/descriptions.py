@@ -169,7 +169,7 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "preservedFailedReplicas": "Failed machines that are kept for inspection.",
         "autoPreserveFailedMachineCount": "Those of them that nobody asked to keep.",
         "observedGeneration": "The generation of the spec that this status answers.",
-        "machineSetCondition": "What else is known: ReplicaFailure. Frozen is not written yet.",
+        "machineSetCondition": "What else is known: ReplicaFailure, Frozen.",
         "lastOperation": "What was last done with the set.",
         "failedMachines": _FAILED,
     },
@@ -232,8 +232,7 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
         "availableReplicas": _AVAILABLE,
         "preservedFailedReplicas": "Failed machines that are kept for inspection.",
         "unavailableReplicas": "Machines still missing until all replicas are available.",
-        "conditions": "What else is known: Available, Progressing, ReplicaFailure. Frozen is not"
-        " written yet.",
+        "conditions": "What else is known: Available, Progressing, ReplicaFailure, Frozen.",
         "collisionCount": "How often the name of a new set was taken; part of the next name.",
         "failedMachines": _FAILED,
     },

@@ -43,6 +43,13 @@ class _Definition:
 
 
 _AGE = _Column("Age", ".metadata.creationTimestamp", "date", "Time since the object was created.")
+_FROZEN = _Column(
+    "Frozen",
+    ".metadata.labels.freeze",
+    "string",
+    "True: no machines are made, there are too many. The condition Frozen says more.",
+    wide=True,
+)
 _DEFINITIONS = (
     _Definition(MACHINE_CLASSES, "mcc", has_status=False),
     _Definition(
@@ -62,6 +69,7 @@ _DEFINITIONS = (
                 description="Machines that have been ready for long enough.",
             ),
             _AGE,
+            _FROZEN,
         ),
         has_scale=True,
     ),
@@ -94,6 +102,7 @@ _DEFINITIONS = (
             _Column("Current", ".status.replicas", description="Machines there are."),
             _Column("Ready", ".status.readyReplicas", description="Machines that are ready."),
             _AGE,
+            _FROZEN,
         ),
         has_scale=True,
     ),

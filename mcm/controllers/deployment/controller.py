@@ -16,6 +16,7 @@ from mcm.controllers.deployment.surge_pool.membership import (
 )
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.node_ownership import NodeOwners
+from mcm.controllers.overshooting.limits import Margins, SetLimits
 from mcm.controllers.owning import index_by_owner, wake_owners
 from mcm.controllers.runtime import Controller
 
@@ -40,6 +41,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         nodes=_node_marker(ctx),
         max_replicas=ctx.options.max_replicas,
         wake=lambda keys: enqueue(queue, keys),
+        limits=SetLimits(deployments.store, Margins.of(ctx.options)),
     )
     wake_owners(queue, OWNERSHIP, deployments, sets)
     enqueue_changes(queue, deployments, lambda c: concerned_by_member(c, deployments.store))

@@ -95,8 +95,13 @@ def evaluated(
     counted: MachineDeploymentStatus,
     new: MachineSet | None,
     now: datetime,
+    *,
+    hindrance: str = "",
 ) -> MachineDeploymentStatus:
-    """Return ``counted`` with ``Progressing`` judged against the status written before."""
+    """Return ``counted`` with ``Progressing`` judged against the status written before.
+
+    ``hindrance`` is why the update does not get on, if that is known.
+    """
     conditions = counted.conditions
     reason = reason_of(conditions, CONDITION_PROGRESSING)
     if reason == REASON_NEW_SET_AVAILABLE and counted.replicas == counted.updated_replicas:
@@ -113,7 +118,7 @@ def evaluated(
         reached, text = (STATUS_TRUE, REASON_SET_UPDATED), f"{subject} is progressing."
     elif _is_late(deployment, conditions, now):
         reached = (STATUS_FALSE, REASON_DEADLINE_EXCEEDED)
-        text = f"{subject} has timed out progressing."
+        text = f"{subject} has timed out progressing{f': {hindrance}' if hindrance else ''}."
     else:
         return counted
     refresh = reached[1] == REASON_SET_UPDATED

@@ -59,6 +59,7 @@ from mcm.controllers.deployment.status import (
 from mcm.controllers.deployment.surge_pool.turns import PoolTurns
 from mcm.controllers.deployment.templates import labelling
 from mcm.controllers.fanout import raise_together
+from mcm.controllers.overshooting.limits import SetLimits
 from mcm.controllers.owning import Ending, NameTaken, OwnerWriter, ending_of
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventSink
@@ -89,11 +90,13 @@ class DeploymentReconciler:
         nodes: NodeMarker | None,
         max_replicas: int,
         wake: Callable[[Iterable[str]], None],
+        limits: SetLimits,
     ) -> None:
         self._deployments = deployments
         self._writer = OwnerWriter(MACHINE_DEPLOYMENTS, writer)
         self._sets = SetActions(sets, machines, reader, writer, events)
         self._nodes = nodes
+        self._limits = limits
         self._events = events
         self._clock = clock
         self._max_replicas = max_replicas
@@ -136,8 +139,8 @@ class DeploymentReconciler:
             writes.errors += await self._change_sets(snapshot, decision)
         errors += writes.errors
         snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
-        now = self._clock.now()
-        status = status_after(snapshot, decision, now, created=created, turn=turn)
+        now, limits = self._clock.now(), self._limits.in_deployment(snapshot.deployment)
+        status = status_after(snapshot, decision, now, created=created, turn=turn, limits=limits)
         if not created:  # the old sets say first that their nodes are tainted: in the next pass
             errors += await self._mark_nodes(snapshot, status)
         errors += await self._clean_up(snapshot, status)

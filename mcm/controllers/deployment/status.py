@@ -31,6 +31,7 @@ from mcm.controllers.deployment.conditions import (
 )
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.frozen import hindrance, with_frozen
 from mcm.controllers.deployment.pause import with_paused
 from mcm.controllers.deployment.progress import (
     REASON_STRATEGY_NOT_SUPPORTED,
@@ -43,6 +44,7 @@ from mcm.controllers.deployment.progress import (
 from mcm.controllers.deployment.strategy_warning import with_strategy_warning
 from mcm.controllers.deployment.surge_pool.conditions import with_pool
 from mcm.controllers.deployment.surge_pool.turns import Turn
+from mcm.controllers.overshooting.limits import Limits
 
 NOT_SUPPORTED = (
     "spec.strategy.type: machines cannot be updated in place yet, so the machines of the former "
@@ -57,10 +59,12 @@ def status_after(
     *,
     created: bool,
     turn: Turn | None = None,
+    limits: Limits | None = None,
 ) -> MachineDeploymentStatus:
     """Return the status to be written; it equals the present one if there is nothing to say.
 
     ``created``: the new set was made in this pass. ``turn``: what its surge pool means for it.
+    ``limits`` are those at which sets are frozen and unfrozen, None: they are not known.
     """
     deployment, conditions = snapshot.deployment, snapshot.deployment.status.conditions
     if decision.unsupported:
@@ -81,9 +85,11 @@ def status_after(
         now,
     )
     conditions = with_new_set(counted.conditions, snapshot.new, created=created, now=now)
-    counted = _with(counted, conditions)
-    watched = decision.rolling and not (turn and turn.waits)
-    return evaluated(deployment, counted, snapshot.new, now) if watched else counted
+    counted = _with(counted, with_frozen(conditions, snapshot, limits, now))
+    if not decision.rolling or (turn and turn.waits):
+        return counted
+    why = hindrance(snapshot, limits)
+    return evaluated(deployment, counted, snapshot.new, now, hindrance=why)
 
 
 def counted_status(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcm.api.core import NODES
-from mcm.api.machine import MACHINE_SETS, MACHINES
+from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.reconciler import MachineSetReconciler
 from mcm.controllers.node_ownership import NodeOwners
+from mcm.controllers.overshooting.limits import Margins, SetLimits
 from mcm.controllers.owning import wake_owners
 from mcm.controllers.runtime import Controller
 
@@ -34,6 +35,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         randomness=ctx.random,
         preserve_timeout=ctx.options.preserve_timeout,
         max_replicas=ctx.options.max_replicas,
+        limits=SetLimits(ctx.control_informers.store(MACHINE_DEPLOYMENTS), Margins.of(ctx.options)),
     )
     queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, sets, machines)

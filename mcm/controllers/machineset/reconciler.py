@@ -32,6 +32,7 @@ from mcm.controllers.machineset.status import (
 )
 from mcm.controllers.machineset.template_sync import sync_templates
 from mcm.controllers.node_ownership import NodeOwners
+from mcm.controllers.overshooting.limits import SetLimits
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
 from mcm.controllers.replicas.availability import min_ready_of, next_available_at
 from mcm.controllers.replicas.membership import is_failed
@@ -66,6 +67,7 @@ class MachineSetReconciler:
         randomness: random.Random,
         preserve_timeout: timedelta,
         max_replicas: int,
+        limits: SetLimits,
     ) -> None:
         self._sets = sets
         self._owners = owners
@@ -74,6 +76,7 @@ class MachineSetReconciler:
         self._clock = clock
         self._preserve_timeout = preserve_timeout
         self._max_replicas = max_replicas
+        self._limits = limits
         self._set_writer = OwnerWriter(MACHINE_SETS, writer)
         self._claimer = Claimer(OWNERSHIP, machines, reader=reader, writer=writer)
         self._machines = ChildControl(
@@ -184,8 +187,9 @@ class MachineSetReconciler:
     async def _report(self, machine_set: MachineSet, failure: ReplicaFailure | None) -> None:
         """Write the status that follows from what the store shows now, own deeds included."""
         now, owned = self._clock.now(), self._claimer.owned(machine_set)
+        limits = self._limits.of(machine_set)
         await self._set_writer.write_status(
-            machine_set, status_of(machine_set, owned, failure, now)
+            machine_set, status_of(machine_set, owned, failure, now, limits=limits)
         )
 
 

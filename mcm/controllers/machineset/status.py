@@ -34,6 +34,8 @@ from mcm.controllers.machineset.conditions import (
     with_condition,
     without,
 )
+from mcm.controllers.machineset.frozen import with_frozen
+from mcm.controllers.overshooting.limits import Limits
 from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.replicas.membership import is_terminating
@@ -59,10 +61,13 @@ def status_of(
     machines: Sequence[Machine],
     failure: ReplicaFailure | None,
     now: datetime,
+    *,
+    limits: Limits | None = None,
 ) -> MachineSetStatus:
     """Return the status that ``machine_set`` should have.
 
     It equals the present one if nothing is to be said; ``lastOperation`` moves on only otherwise.
+    ``limits`` are those at which the set is frozen and unfrozen, None: they are not known.
     """
     old = machine_set.status
     min_ready = min_ready_of(machine_set)
@@ -75,7 +80,9 @@ def status_of(
         preserved_failed_replicas=sum(map(_is_preserved_failure, machines)),
         auto_preserve_failed_machine_count=sum(map(_is_auto_preserved, machines)),
         failed_machines=tuple(_summaries(machine_set, machines)) or None,
-        conditions=with_failure(old.conditions, failure, now),
+        conditions=with_frozen(
+            with_failure(old.conditions, failure, now), machine_set, machines, limits, now
+        ),
         observed_generation=machine_set.metadata.generation,
     )
     return _stamped(old, wanted, now)

@@ -21,6 +21,7 @@ RESOURCES: tuple[Resource[KubeObject], ...] = (
     MACHINE_SETS,
 )
 AGE = ("Age", "date", ".metadata.creationTimestamp", 0)
+FROZEN = ("Frozen", "string", ".metadata.labels.freeze", 1)
 
 
 def _at(obj: object, *path: str | int) -> object:
@@ -117,6 +118,7 @@ def test_a_kind_has_its_names_and_one_version(kind: str, plural: str, short: str
                 ("Current", "integer", ".status.replicas", 0),
                 ("Ready", "integer", ".status.readyReplicas", 0),
                 AGE,
+                FROZEN,
             ],
         ),
         (
@@ -127,6 +129,7 @@ def test_a_kind_has_its_names_and_one_version(kind: str, plural: str, short: str
                 ("Up-to-date", "integer", ".status.updatedReplicas", 0),
                 ("Available", "integer", ".status.availableReplicas", 0),
                 AGE,
+                FROZEN,
             ],
         ),
     ],

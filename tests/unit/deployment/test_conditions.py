@@ -308,9 +308,9 @@ def test_a_refusal_ends_when_something_can_be_done(reason: str) -> None:
 
 
 def test_an_unsupported_update_is_told_once_and_other_conditions_stay() -> None:
-    frozen = MachineDeploymentCondition(type="Frozen", status="True")
+    others = MachineDeploymentCondition(type="SomebodyElses", status="True")
     new = serving("new", 3)
-    source = deployment(3, status=counts(3, 3, 3, conditions=(frozen,)))
+    source = deployment(3, status=counts(3, 3, 3, conditions=(others,)))
     unsupported = Decision(unsupported=True)
     snapshot = DeploymentSnapshot.of(source, [new], {new.metadata.uid: ()})
     status = status_after(snapshot, unsupported, NOW, created=False)
@@ -318,7 +318,7 @@ def test_an_unsupported_update_is_told_once_and_other_conditions_stay() -> None:
     assert condition is not None
     assert (condition.status, condition.reason) == ("False", "StrategyNotSupported")
     assert "spec.strategy.type" in condition.message
-    assert find(status.conditions, "Frozen") is frozen
+    assert find(status.conditions, "SomebodyElses") is others
     again = DeploymentSnapshot.of(deployment(3, status=status), [new], {new.metadata.uid: ()})
     assert status_after(again, unsupported, ago(-60), created=False) == status
 

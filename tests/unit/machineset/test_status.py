@@ -9,7 +9,7 @@ from mcm.api.machine import (
     MachineSetCondition,
     MachineSetStatus,
 )
-from mcm.api.names import ANNOTATION_PRESERVE, CONDITION_FROZEN, PRESERVE_AUTO
+from mcm.api.names import ANNOTATION_PRESERVE, PRESERVE_AUTO
 from mcm.controllers.machineset.status import (
     ReplicaFailure,
     rejected_status,
@@ -19,7 +19,7 @@ from mcm.controllers.owning.owner import status_change
 from tests.unit.machineset.objects import NOW, ago, machine, machine_set
 
 BROKEN = LastOperation(description="no quota", state="Failed", type="Create")
-FROZEN = MachineSetCondition(type=CONDITION_FROZEN, status="True", reason="x")
+OTHERS = MachineSetCondition(type="SomebodyElses", status="True", reason="x")
 QUOTA = ReplicaFailure("FailedCreate", "no quota")
 
 
@@ -90,17 +90,17 @@ def test_counters_that_fall_to_zero_are_said_so() -> None:
 
 
 def test_a_failure_is_raised_and_taken_back() -> None:
-    calm = msgspec.structs.replace(machine_set(), status=MachineSetStatus(conditions=(FROZEN,)))
+    calm = msgspec.structs.replace(machine_set(), status=MachineSetStatus(conditions=(OTHERS,)))
     raised = status_of(calm, [], QUOTA, ago(60))
-    frozen, failure = raised.conditions
-    assert frozen is FROZEN
+    others, failure = raised.conditions
+    assert others is OTHERS
     assert (failure.type, failure.status) == ("ReplicaFailure", "True")
     assert (failure.reason, failure.message) == ("FailedCreate", "no quota")
     assert failure.last_transition_time == ago(60)
 
     failing = msgspec.structs.replace(calm, status=raised)
     assert status_of(failing, [], QUOTA, NOW) is raised
-    assert status_of(failing, [], None, NOW).conditions == (FROZEN,)
+    assert status_of(failing, [], None, NOW).conditions == (OTHERS,)
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,18 @@ def test_a_flag_that_is_not_acted_on_is_warned_of_and_no_other(
     )
 
 
-@pytest.mark.parametrize("arguments", [(), ("--safety-up=2", "--safety-down", "1")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--machine-pv-detach-timeout=2m", "--safety-up=2", "--safety-down", "1")]
+)
 def test_defaults_are_warned_of_by_nobody(arguments: tuple[str, ...]) -> None:
     assert warnings_of_run(*arguments) == []
 
 
 def test_each_flag_has_a_line_of_its_own() -> None:
-    said = warnings_of_run("--safety-up=3", "--safety_down=0", "--machine-drain-timeout=1h")
-    assert [line.split("--")[1].split()[0] for line in said] == ["safety-up", "safety-down"]
+    said = warnings_of_run(
+        "--machine-pv-detach-timeout=3s",
+        "--machine_pv_reattach_timeout=0s",
+        "--machine-drain-timeout=1h",
+    )
+    named = [line.split("--")[1].split()[0] for line in said]
+    assert named == ["machine-pv-detach-timeout", "machine-pv-reattach-timeout"]
