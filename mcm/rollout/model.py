@@ -149,7 +149,7 @@ class Model:
         if decision.create is not None:
             return (self._create_set(snapshot, decision.create),)
         sizes: list[Resize] = []
-        for present, wanted in wanted_sets(snapshot, decision, marking=False):
+        for present, wanted in wanted_sets(snapshot, decision, self.now, marking=False):
             self._sets[present.metadata.uid] = wanted
             if wanted.spec.replicas != present.spec.replicas:
                 name = present.metadata.name

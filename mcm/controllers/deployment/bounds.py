@@ -64,7 +64,17 @@ def must_serve(fleet: Fleet, bounds: Bounds) -> int:
 
     Machines preserved for inspection cannot serve and must not stop an update.
     """
-    return min(max(0, bounds.least - fleet.preserved), fleet.guaranteed())
+    return min(max(0, floor_of(fleet, bounds) - fleet.preserved), fleet.guaranteed())
+
+
+def floor_of(fleet: Fleet, bounds: Bounds) -> int:
+    """How many machines an update leaves alone.
+
+    Those that may be unavailable are given away in advance, for new ones; if those turn out not to
+    come up, nothing more is.
+    """
+    failing = fleet.new is not None and fleet.new.failing
+    return bounds.desired if failing else bounds.least
 
 
 class OutOfBounds(AssertionError):

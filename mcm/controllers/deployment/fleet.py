@@ -7,9 +7,9 @@ counts only where it speaks of more machines than are seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Final, TypeAlias, final
 
 from mcm.api.defaulting import defaulted_strategy
@@ -23,8 +23,12 @@ from mcm.api.machine import (
 from mcm.api.names import (
     ANNOTATION_DESIRED_REPLICAS,
     ANNOTATION_MAX_REPLICAS,
+    CONDITION_PROGRESSING,
+    REASON_NEW_SET_AVAILABLE,
     STRATEGY_ROLLING_UPDATE,
 )
+from mcm.controllers.deployment.conditions import reason_of
+from mcm.controllers.deployment.startup_failures import failing_since, was_complete
 from mcm.controllers.deployment.templates import identity_of
 from mcm.controllers.owning import Ownership
 from mcm.controllers.replicas.availability import is_available, min_ready_of
@@ -35,6 +39,7 @@ from mcm.controllers.replicas.deletion_order import (
     is_preserved,
     priority_of,
 )
+from mcm.controllers.replicas.joining import has_never_joined
 from mcm.controllers.replicas.membership import is_failed, is_terminating
 
 OWNERSHIP: Final = Ownership(
@@ -59,8 +64,10 @@ class SetState:
     they would be deleted; ``terminating`` more are on their way out.
 
     ``chosen`` machines go first by their priority, ``preserved`` ones failed and are kept for
-    inspection. ``desired`` and ``most`` are the deployment's numbers at the last scaling, None if
-    unknown. A set that is being ``deleted`` makes no machines, and keeps none.
+    inspection. ``joining`` machines have never joined yet, ``joining_first`` of them stand first in
+    the order of deletion. ``desired`` and ``most`` are the deployment's numbers at the last
+    scaling, None if unknown. A set that is being ``deleted`` makes no machines, and keeps none. One
+    that is ``failing`` cannot get its machines up; one that was ``completed`` once could.
     """
 
     uid: str
@@ -70,9 +77,13 @@ class SetState:
     reported: int = 0
     chosen: int = 0
     preserved: int = 0
+    joining: int = 0
+    joining_first: int = 0
     desired: int | None = None
     most: int | None = None
     deleted: bool = False
+    failing: bool = False
+    completed: bool = False
 
     @property
     def machines(self) -> int:
@@ -81,6 +92,21 @@ class SetState:
     @property
     def available(self) -> int:
         return sum(self.serving)
+
+    @property
+    def proven(self) -> bool:
+        """Whether machines of this set are known to work."""
+        return not self.failing and (self.completed or self.available > 0)
+
+    @property
+    def missing(self) -> int:
+        """How many of its replicas have never joined, or are not even made."""
+        joined = len(self.serving) - self.joining
+        return max(0, self.replicas - joined - self.preserved)
+
+    def useless(self, replicas: int) -> int:
+        """How many of ``replicas`` can go without any machine that has ever joined."""
+        return max(0, replicas - (len(self.serving) - self.joining_first))
 
     def potential(self, replicas: int) -> int:
         """How many machines there can be at once, if the set is to have ``replicas``."""
@@ -149,34 +175,40 @@ def _target(state: SetState, targets: Targets | None) -> int:
     return state.replicas if targets is None else targets.get(state.uid, state.replicas)
 
 
-def state_of(machine_set: MachineSet, machines: Iterable[Machine], now: datetime) -> SetState:
-    """Read the state of a set and the machines it owns."""
+def state_of(
+    machine_set: MachineSet, machines: Iterable[Machine], now: datetime, *, rolling: bool = True
+) -> SetState:
+    """Read the state of a set and the machines it owns.
+
+    ``rolling``: it is not one that was complete, and only loses and gets machines since.
+    """
     everyone = tuple(machines)
     staying = [m for m in everyone if not is_terminating(m)]
     going = {m.metadata.name for m in chosen_by_autoscaler(machine_set, staying)}
+    min_ready = min_ready_of(machine_set)
+    serves = [is_available(m, min_ready, now) and m.metadata.name not in going for m in staying]
+    if not all(serves):  # else, as nearly always, no order tells them apart
+        by_name = {m.metadata.name: s for m, s in zip(staying, serves, strict=True)}
+        staying = deletion_order(staying, now)
+        serves = [by_name[m.metadata.name] for m in staying]
+    joining = [has_never_joined(m) and not is_preserved(m, now) for m in staying]
     annotations = machine_set.metadata.annotations
     return SetState(
         uid=machine_set.metadata.uid,
         replicas=machine_set.spec.replicas,
-        serving=_serving(staying, going, min_ready_of(machine_set), now),
+        serving=tuple(serves),
         terminating=len(everyone) - len(staying),
         reported=machine_set.status.replicas,
         chosen=sum(priority_of(m) < DEFAULT_PRIORITY for m in staying),
         preserved=sum(is_failed(m) and is_preserved(m, now) for m in staying),
+        joining=sum(joining),
+        joining_first=sum(takewhile(bool, joining)),
         desired=_number(annotations, ANNOTATION_DESIRED_REPLICAS),
         most=_number(annotations, ANNOTATION_MAX_REPLICAS),
         deleted=machine_set.metadata.deletion_timestamp is not None,
+        failing=failing_since(machine_set, everyone, now, rolling=rolling) is not None,
+        completed=was_complete(machine_set),
     )
-
-
-def _serving(
-    staying: Sequence[Machine], going: AbstractSet[str], min_ready: timedelta, now: datetime
-) -> tuple[bool, ...]:
-    serves = [is_available(m, min_ready, now) and m.metadata.name not in going for m in staying]
-    if all(serves):
-        return tuple(serves)  # as nearly always: no order tells them apart
-    by_name = {m.metadata.name: s for m, s in zip(staying, serves, strict=True)}
-    return tuple(by_name[m.metadata.name] for m in deletion_order(staying, now))
 
 
 def _number(annotations: Mapping[str, str], key: str) -> int | None:
@@ -223,9 +255,53 @@ class DeploymentSnapshot:
         """Whether old sets have, or want, machines."""
         return any(s.spec.replicas or self.machines[s.metadata.uid] for s in self.old)
 
+    def failing_since(self, machine_set: MachineSet, now: datetime) -> datetime | None:
+        """Return since when a set of the deployment cannot get its machines up."""
+        machines = self.machines[machine_set.metadata.uid]
+        return failing_since(machine_set, machines, now, rolling=self._is_rolling(machine_set))
+
+    def _is_rolling(self, machine_set: MachineSet) -> bool:
+        if machine_set is not self.new:
+            return not was_complete(machine_set)
+        return self.updating or not (was_complete(machine_set) or self.is_settled)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the status says that the last rollout it knows of is over."""
+        conditions = self.deployment.status.conditions
+        return reason_of(conditions, CONDITION_PROGRESSING) == REASON_NEW_SET_AVAILABLE
+
+    def was_complete(self, machine_set: MachineSet) -> bool:
+        """Tell whether the status speaks of an earlier template still, and of this set alone."""
+        behind = self.deployment.status.observed_generation < self.deployment.metadata.generation
+        others = (s for s in self.sets if s is not machine_set)
+        return (
+            self.is_settled
+            and behind
+            and machine_set is not self.new
+            and machine_set.spec.replicas > 0
+            and not any(s.spec.replicas or self.machines[s.metadata.uid] for s in others)
+        )
+
+    def is_complete(self, now: datetime) -> bool:
+        """Tell whether all that is wanted is there, of the present template, and serves."""
+        new = self.new
+        if new is None or self.deployment.spec.replicas <= 0:
+            return False
+        machines, min_ready = self.machines[new.metadata.uid], min_ready_of(new)
+        desired = self.deployment.spec.replicas
+        return (
+            new.spec.replicas == desired == len(machines)
+            and not any(self.machines[s.metadata.uid] for s in self.old)
+            and all(is_available(m, min_ready, now) for m in machines)
+        )
+
     def fleet(self, now: datetime) -> Fleet:
         states = {
-            s.metadata.uid: state_of(s, self.machines[s.metadata.uid], now) for s in self.sets
+            s.metadata.uid: state_of(
+                s, self.machines[s.metadata.uid], now, rolling=self._is_rolling(s)
+            )
+            for s in self.sets
         }
         old = [states[s.metadata.uid] for s in self.old]
         return Fleet(

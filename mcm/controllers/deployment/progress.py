@@ -6,12 +6,14 @@ deadline that passed before the pause stays told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, final
 
 import msgspec
 
-from mcm.api.machine import MachineDeployment, MachineDeploymentStatus, MachineSet
+from mcm.api.machine import Machine, MachineDeployment, MachineDeploymentStatus, MachineSet
 from mcm.api.names import (
     CONDITION_PROGRESSING,
     REASON_DEADLINE_EXCEEDED,
@@ -26,6 +28,7 @@ from mcm.api.names import (
     STATUS_TRUE,
     STATUS_UNKNOWN,
 )
+from mcm.api.timestamps import rfc3339
 from mcm.controllers.deployment.conditions import (
     Conditions,
     find,
@@ -34,14 +37,29 @@ from mcm.controllers.deployment.conditions import (
     with_text,
     without,
 )
+from mcm.controllers.deployment.startup_failures import startup_failures
 
 REASON_INVALID_SPEC: Final = "InvalidSpec"
 """``Progressing`` is False: the spec cannot be acted on; the message names field and remedy."""
 REASON_STRATEGY_NOT_SUPPORTED: Final = "StrategyNotSupported"
 """``Progressing`` is False: an update is wanted, by a strategy that cannot be carried out yet."""
 
+REASON_NEW_MACHINES_FAILING: Final = "NewMachinesFailing"
+"""``Progressing`` is False: machines of the new set fail to come up; the message quotes one."""
+
+_LONGEST_QUOTE: Final = 500
 _MARGIN: Final = timedelta(seconds=1)
 """Stored times are whole seconds: looked at this much later, a deadline has certainly passed."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Since when the new set cannot get its machines up, and what to say of it."""
+
+    since: datetime
+    text: str
+
 
 # Said about a state which, as we are here, is over.
 _REFUSALS: Final = frozenset(
@@ -97,14 +115,17 @@ def evaluated(
     now: datetime,
     *,
     hindrance: str = "",
+    failing: Failing | None = None,
 ) -> MachineDeploymentStatus:
     """Return ``counted`` with ``Progressing`` judged against the status written before.
 
-    ``hindrance`` is why the update does not get on, if that is known.
+    ``hindrance`` is why the update does not get on, if that is known; ``failing``, that the new set
+    cannot get its machines up.
     """
     conditions = counted.conditions
     reason = reason_of(conditions, CONDITION_PROGRESSING)
-    if reason == REASON_NEW_SET_AVAILABLE and counted.replicas == counted.updated_replicas:
+    over = reason == REASON_NEW_SET_AVAILABLE and counted.replicas == counted.updated_replicas
+    if over and failing is None:
         return counted
     subject = (
         f'MachineSet "{new.metadata.name}"'
@@ -114,11 +135,17 @@ def evaluated(
     if is_complete(counted, deployment):
         reached = (STATUS_TRUE, REASON_NEW_SET_AVAILABLE)
         text = f"{subject} has successfully progressed."
-    elif _got_on(deployment.status, counted):
-        reached, text = (STATUS_TRUE, REASON_SET_UPDATED), f"{subject} is progressing."
-    elif _is_late(deployment, conditions, now):
+    elif _is_late(deployment, conditions, now) and (
+        failing is not None or not _got_on(deployment.status, counted)
+    ):
         reached = (STATUS_FALSE, REASON_DEADLINE_EXCEEDED)
         text = f"{subject} has timed out progressing{f': {hindrance}' if hindrance else ''}."
+        if failing is not None:
+            return _told(counted, REASON_DEADLINE_EXCEEDED, f"{text} {failing.text}", failing, now)
+    elif failing is not None:
+        return _told(counted, REASON_NEW_MACHINES_FAILING, failing.text, failing, now)
+    elif reason == REASON_NEW_MACHINES_FAILING or _got_on(deployment.status, counted):
+        reached, text = (STATUS_TRUE, REASON_SET_UPDATED), f"{subject} is progressing."
     else:
         return counted
     refresh = reached[1] == REASON_SET_UPDATED
@@ -126,6 +153,55 @@ def evaluated(
         conditions, CONDITION_PROGRESSING, *reached, text, now=now, refresh=refresh
     )
     return msgspec.structs.replace(counted, conditions=conditions)
+
+
+def failing_new_set(
+    new: MachineSet, machines: Sequence[Machine], since: datetime, *, rolling: bool
+) -> Failing:
+    """Put into words that the machines of the new set fail to come up. ``rolling``: old machines
+    that serve are left alone for that."""
+    failures = startup_failures(new, machines)
+    said = ""
+    if failures:
+        first = failures[0]
+        text = first.text.strip()[:_LONGEST_QUOTE].rstrip(". ") or "it says no reason"
+        said = f", {first.machine} with {first.code or 'no error code'}: {text}"
+    held = "Nothing that works is taken from the former template meanwhile. " if rolling else ""
+    return Failing(
+        since=since,
+        text=(
+            f'Machines of MachineSet "{new.metadata.name}" fail to come up since '
+            f"{rfc3339(since)}{said}. {held}This ends when all its machines have joined, or with "
+            "another template: mend what they say, or take the former template back."
+        ),
+    )
+
+
+def _told(
+    counted: MachineDeploymentStatus, reason: str, text: str, failing: Failing, now: datetime
+) -> MachineDeploymentStatus:
+    """Say that the new set fails. The update time stays that of the last progress, from which the
+    deadline counts; the transition time is that of the failure."""
+    present = find(counted.conditions, CONDITION_PROGRESSING)
+    if present is not None and (present.status, present.reason, present.message) == (
+        STATUS_FALSE,
+        reason,
+        text,
+    ):
+        return counted
+    conditions = with_text(
+        counted.conditions, CONDITION_PROGRESSING, STATUS_FALSE, reason, text, now=now
+    )
+    said = find(conditions, CONDITION_PROGRESSING)
+    if said is None:
+        return counted
+    kept = msgspec.structs.replace(
+        said,
+        last_update_time=present.last_update_time if present else said.last_update_time,
+        last_transition_time=failing.since,
+    )
+    replaced = tuple(kept if c is said else c for c in conditions)
+    return msgspec.structs.replace(counted, conditions=replaced)
 
 
 def is_complete(status: MachineDeploymentStatus, deployment: MachineDeployment) -> bool:

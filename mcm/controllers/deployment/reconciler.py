@@ -37,6 +37,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
 from mcm.controllers.deployment.progress import (
     REASON_INVALID_SPEC,
+    REASON_NEW_MACHINES_FAILING,
     REASON_STRATEGY_NOT_SUPPORTED,
     is_complete,
     look_again_at,
@@ -46,6 +47,7 @@ from mcm.controllers.deployment.revisions import beyond_history, rollback
 from mcm.controllers.deployment.scaling import scale_down_marks
 from mcm.controllers.deployment.sets import (
     SetActions,
+    completed_sets,
     new_set,
     set_change,
     wanted_sets,
@@ -218,6 +220,8 @@ class DeploymentReconciler:
         if decision.create is None:
             return False
         deployment = snapshot.deployment
+        for present, marked in completed_sets(snapshot):
+            await self._sets.change(deployment, present, marked)
         wanted = new_set(
             deployment,
             snapshot.sets,
@@ -252,7 +256,8 @@ class DeploymentReconciler:
             and not snapshot.deployment.spec.paused
         )
         try:
-            for present, wanted in wanted_sets(snapshot, decision, marking=marking):
+            now = self._clock.now()
+            for present, wanted in wanted_sets(snapshot, decision, now, marking=marking):
                 await self._sets.change(snapshot.deployment, present, wanted)
         except KubeError as error:
             return [error]
@@ -337,7 +342,8 @@ class DeploymentReconciler:
         """Tell once, as an event, what a condition began to say."""
         before = {(c.type, c.reason) for c in deployment.status.conditions}
         for said in status.conditions:
-            if said.type in _TOLD_AS_EVENTS and (said.type, said.reason) not in before:
+            told = said.type in _TOLD_AS_EVENTS or said.reason == REASON_NEW_MACHINES_FAILING
+            if told and (said.type, said.reason) not in before:
                 self._warn(deployment, said.reason, said.message)
 
     def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:

@@ -7,7 +7,7 @@ machines than ``bounds.most``, those on their way out included, and never fewer 
 
 from __future__ import annotations
 
-from mcm.controllers.deployment.bounds import Bounds, must_serve, room
+from mcm.controllers.deployment.bounds import Bounds, floor_of, must_serve, room
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
 
 
@@ -27,10 +27,11 @@ def rolling_step(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
 
 
 def _shrink(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
-    """Take from the old sets, oldest first: before all else machines that do not serve."""
-    budget = _budget(new, fleet, bounds)
+    """Take from the old sets, oldest first: before all else machines that never served, then those
+    that do not serve, then those that do."""
+    targets = _without_useless(new, fleet, bounds)
+    budget = _budget(new, fleet, bounds) - (fleet.replicas() - fleet.replicas(targets))
     spare = fleet.guaranteed() - must_serve(fleet, bounds)
-    targets = {s.uid: s.replicas for s in fleet.old}
     for harmless in (True, False):
         for state in fleet.old:
             before = targets[state.uid]
@@ -41,9 +42,26 @@ def _shrink(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
     return {s.uid: targets[s.uid] for s in fleet.old if targets[s.uid] < s.replicas}
 
 
+def _without_useless(new: SetState, fleet: Fleet, bounds: Bounds) -> dict[str, int]:
+    """Return the old sets' sizes without machines that never joined.
+
+    Of a set that is not known to work they go whatever the new one does, or nothing would ever lead
+    out of a rollout that was given up while machines of the set it returns to are unwell. Those of
+    a set that works wait until the new machines have joined: they may be worth more.
+    """
+    targets = {s.uid: s.replicas for s in fleet.old}
+    surplus = fleet.replicas() - bounds.least
+    for state in fleet.old:
+        allowed = surplus - (new.missing if state.proven else 0)
+        taken = max(0, min(allowed, state.useless(state.replicas), state.replicas))
+        targets[state.uid] -= taken
+        surplus -= taken
+    return targets
+
+
 def _budget(new: SetState, fleet: Fleet, bounds: Bounds) -> int:
     """How many old replicas may go. New machines that do not serve yet replace nothing, so that old
     ones which merely cannot be reached are not swept away before the new template has proved
     itself."""
     not_yet = max(0, new.replicas - new.available - new.preserved)
-    return fleet.replicas() - bounds.least - not_yet
+    return fleet.replicas() - floor_of(fleet, bounds) - not_yet

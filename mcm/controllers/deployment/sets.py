@@ -8,6 +8,7 @@ written is the difference to what they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final, final
 
 import msgspec
@@ -25,7 +26,9 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import JSONObject, LabelSelector, ObjectMeta
 from mcm.api.names import (
+    ANNOTATION_COMPLETED,
     ANNOTATION_DESIRED_REPLICAS,
+    ANNOTATION_FAILING_SINCE,
     ANNOTATION_MAX_REPLICAS,
     ANNOTATION_PREFER_NO_SCHEDULE,
     LABEL_MACHINE_TEMPLATE_HASH,
@@ -33,12 +36,14 @@ from mcm.api.names import (
 )
 from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of, machine_spec_of, with_label
+from mcm.api.timestamps import rfc3339
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import OWNERSHIP, DeploymentSnapshot, by_age
 from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
+from mcm.controllers.deployment.startup_failures import was_complete
 from mcm.controllers.deployment.templates import same_template, set_name, template_hash
 from mcm.controllers.fanout import fan_out, patch_each
 from mcm.controllers.owning import (
@@ -159,7 +164,7 @@ def set_change(present: MachineSet, wanted: MachineSet) -> JSONObject:
 
 
 def wanted_sets(
-    snapshot: DeploymentSnapshot, decision: Decision, *, marking: bool
+    snapshot: DeploymentSnapshot, decision: Decision, now: datetime, *, marking: bool
 ) -> Iterator[tuple[MachineSet, MachineSet]]:
     """Yield each set that can be changed with what it should be, the new one first.
 
@@ -173,7 +178,39 @@ def wanted_sets(
             wanted = updated_set(wanted, snapshot.deployment, snapshot.old)
         elif marking and snapshot.new and snapshot.machines[present.metadata.uid]:
             wanted = _annotated(wanted, {ANNOTATION_PREFER_NO_SCHEDULE: LABEL_VALUE_TRUE})
-        yield present, wanted
+        yield present, _with_notes(present, wanted, snapshot, now)
+
+
+def completed_sets(snapshot: DeploymentSnapshot) -> Iterator[tuple[MachineSet, MachineSet]]:
+    """Yield the set that all machines are of as a rollout begins, with the mark that it worked."""
+    for present in snapshot.sets:
+        if snapshot.was_complete(present) and not was_complete(present):
+            yield present, _annotated(present, {ANNOTATION_COMPLETED: LABEL_VALUE_TRUE})
+
+
+def _with_notes(
+    present: MachineSet, wanted: MachineSet, snapshot: DeploymentSnapshot, now: datetime
+) -> MachineSet:
+    """Let a set bear what later passes must know of it: whether its machines fail to come up, and
+    that all was once complete with them. One that begins anew has to prove itself anew.
+
+    A fleet at rest is not written to: one that another controller completed is marked when its next
+    rollout begins.
+    """
+    annotations = dict(wanted.metadata.annotations)
+    failing = snapshot.failing_since(present, now)
+    if failing is not None:
+        annotations[ANNOTATION_FAILING_SINCE] = rfc3339(failing)
+    else:
+        annotations.pop(ANNOTATION_FAILING_SINCE, None)
+    completes = present is snapshot.new and not snapshot.is_settled and snapshot.is_complete(now)
+    if completes or snapshot.was_complete(present):
+        annotations[ANNOTATION_COMPLETED] = LABEL_VALUE_TRUE
+    elif present.spec.replicas == 0 and wanted.spec.replicas > 0:
+        annotations.pop(ANNOTATION_COMPLETED, None)
+    if annotations == wanted.metadata.annotations:
+        return wanted
+    return _with_annotations(wanted, annotations)
 
 
 def without_taint_annotation(machine_set: MachineSet) -> MachineSet:

@@ -35,7 +35,9 @@ from mcm.controllers.deployment.frozen import hindrance, with_frozen
 from mcm.controllers.deployment.pause import with_paused
 from mcm.controllers.deployment.progress import (
     REASON_STRATEGY_NOT_SUPPORTED,
+    Failing,
     evaluated,
+    failing_new_set,
     refused,
     with_new_set,
     with_pause,
@@ -88,8 +90,17 @@ def status_after(
     counted = _with(counted, with_frozen(conditions, snapshot, limits, now))
     if not decision.rolling or (turn and turn.waits):
         return counted
-    why = hindrance(snapshot, limits)
-    return evaluated(deployment, counted, snapshot.new, now, hindrance=why)
+    why, failing = hindrance(snapshot, limits), _failing(snapshot, now)
+    return evaluated(deployment, counted, snapshot.new, now, hindrance=why, failing=failing)
+
+
+def _failing(snapshot: DeploymentSnapshot, now: datetime) -> Failing | None:
+    new = snapshot.new
+    since = snapshot.failing_since(new, now) if new is not None else None
+    if new is None or since is None:
+        return None
+    machines = snapshot.machines[new.metadata.uid]
+    return failing_new_set(new, machines, since, rolling=snapshot.updating)
 
 
 def counted_status(

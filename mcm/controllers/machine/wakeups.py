@@ -14,7 +14,12 @@ from mcm.controllers.indexes import (
 )
 from mcm.controllers.machine.flow import needs_creation
 from mcm.controllers.machine.health.failure_permit import group_of, is_moving, waiting_in
-from mcm.controllers.machine.health.moving_machines import MovingMachines, counts, is_set_wanting
+from mcm.controllers.machine.health.moving_machines import (
+    MovingMachines,
+    counts,
+    is_set_failing,
+    is_set_wanting,
+)
 from mcm.controllers.machine.hot_update.need import is_unfinished
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import machine_keys_of
@@ -46,9 +51,14 @@ def _stands_aside(old: Machine, new: Machine | None) -> bool:
 def of_set(
     change: Change[MachineSet], machines: Store[Machine], moving: MovingMachines
 ) -> Iterator[str]:
-    """Yield the machines that waited for those of a set which wants them no more."""
+    """Yield the machines that waited for those of a set which wants them no more, or says by now
+    that it cannot get them up."""
     old, new = change.old, change.new
-    if old is None or not is_set_wanting(old) or (new is not None and is_set_wanting(new)):
+    if old is None or not is_set_wanting(old):
+        return
+    wanting = new is not None and is_set_wanting(new)
+    gave_up = new is not None and is_set_failing(new) and not is_set_failing(old)
+    if wanting and not gave_up:
         return
     for group in moving.groups_of(old):
         for machine in waiting_in(machines, group):

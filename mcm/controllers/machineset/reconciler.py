@@ -36,6 +36,7 @@ from mcm.controllers.overshooting.limits import SetLimits
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
 from mcm.controllers.replicas.availability import min_ready_of, next_available_at
 from mcm.controllers.replicas.membership import is_failed
+from mcm.controllers.replicas.startup_note import note_change
 from mcm.controllers.runtime import DONE, Outcome, earliest
 from mcm.events import EventSink
 from mcm.informers.store import Store
@@ -105,6 +106,8 @@ class MachineSetReconciler:
         owned = self._claimer.owned(machine_set)
         shields = {**self._protected(owned), **shields}
         decided = plan(machine_set, owned, now, protected_until=shields)
+        if change := note_change(machine_set, owned, decided.delete):
+            machine_set = await self._set_writer.patch(machine_set, change)
         failures, failure = await self._carry_out(machine_set, decided)
         await self._report(machine_set, failure)
         raise_together(f"machine set {machine_set.metadata.key}", (*errors, *failures))

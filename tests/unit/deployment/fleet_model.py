@@ -118,7 +118,7 @@ class FleetModel:
         if decision.create is not None:
             self._add_set(decision.create)
             return decision
-        for present, wanted in wanted_sets(snapshot, decision, marking=False):
+        for present, wanted in wanted_sets(snapshot, decision, self.now, marking=False):
             self.sets[present.metadata.uid] = wanted
         return decision
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.sets import wanted_sets
-from tests.unit.deployment.objects import deployment, owned_set, template
+from tests.unit.deployment.objects import NOW, deployment, owned_set, template
 
 
 def test_a_reduction_that_is_withheld_leaves_the_set_wholly_as_it_is() -> None:
@@ -12,6 +12,6 @@ def test_a_reduction_that_is_withheld_leaves_the_set_wholly_as_it_is() -> None:
     snapshot = DeploymentSnapshot.of(deployment(4), [shrinking, growing], machines)
     decision = Decision({"old-uid": 2, "new-uid": 2}, rolling=True).without_reductions(snapshot)
     assert decision == Decision({"new-uid": 2}, rolling=True, withheld=frozenset({"old-uid"}))
-    wanted = {a.metadata.name: b for a, b in wanted_sets(snapshot, decision, marking=False)}
+    wanted = {a.metadata.name: b for a, b in wanted_sets(snapshot, decision, NOW, marking=False)}
     assert wanted["old"] is shrinking
     assert wanted["new"].spec.replicas == 2
