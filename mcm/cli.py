@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from mcm import __version__
+from mcm.api.validation import DEFAULT_MAX_REPLICAS
 from mcm.client.errors import ConfigurationError, KubeError
 from mcm.clock import SystemClock
 from mcm.flags import manager_flags, options_from
@@ -149,6 +150,55 @@ def crds(provider: str) -> None:
     _print(to_yaml())
     if provider:
         _print("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()))
+
+
+@main.command()
+@click.option("-f", "--filename", "paths", multiple=True, required=True,
+              type=click.Path(path_type=Path, allow_dash=True),
+              help="File, folder of *.yaml, *.yml and *.json, or - for standard input; may be given"
+              " several times.")  # fmt: skip
+@click.option("-R", "--recursive", is_flag=True, help="Also look into folders of folders.")
+@click.option("-n", "--namespace", default="default", show_default=True,
+              help="Namespace of objects that name none.")  # fmt: skip
+@click.option("--provider", default="",
+              help="Also let this provider judge each providerSpec.")  # fmt: skip
+@click.option("--max-replicas", default=DEFAULT_MAX_REPLICAS, show_default=True,
+              type=click.IntRange(min=0), help="As for mcm run.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Warnings fail, too.")
+@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
+def validate(
+    *,
+    paths: tuple[Path, ...],
+    recursive: bool,
+    namespace: str,
+    provider: str,
+    max_replicas: int,
+    strict: bool,
+    output: str,
+) -> None:
+    """Check manifests of machines, classes, sets and deployments; no cluster is needed.
+
+    Prints one line for each fault and exits with 1 if there is an error. What a cluster would act
+    on all the same is a warning: typos in the names of fields, values that are ignored.
+    """
+    from mcm.validate import report
+    from mcm.validate.provider_specs import check_of_provider, unchecked
+    from mcm.validate.validation import validate_files
+
+    try:
+        check = check_of_provider(provider, namespace=namespace) if provider else unchecked
+    except ConfigurationError as error:
+        raise click.UsageError(f"--provider: {error}") from None
+    outcome = validate_files(
+        paths, namespace=namespace, max_replicas=max_replicas, recursive=recursive, check=check
+    )
+    if output == "json":
+        _print(report.as_json(outcome.findings))
+    else:
+        _print(report.as_text(outcome.findings))
+        click.echo(report.summary(outcome.documents, outcome.findings), err=True, nl=False)
+    if not outcome.is_good(strict=strict):
+        sys.exit(1)
 
 
 @main.command("webhook-manifest")

@@ -2,7 +2,8 @@
 
 :mod:`~mcm.driver.contract` has the eight verbs with their requests and responses,
 :mod:`~mcm.driver.codes` and :mod:`~mcm.driver.errors` the answers short of success,
-:mod:`~mcm.driver.services` what a provider may bring to run beside its driver, and
+:mod:`~mcm.driver.services` what a provider may bring to run beside its driver,
+:mod:`~mcm.driver.spec_check` what it may say of a ``providerSpec`` beforehand, and
 :mod:`~mcm.driver.discovery` finds installed providers by name.
 
 Calls for one machine object never overlap; calls for different ones do, without an order. A call
@@ -36,9 +37,11 @@ from mcm.driver.contract import (
 from mcm.driver.discovery import ProviderContext, ProviderFactory, load_provider, provider_names
 from mcm.driver.errors import DriverError, as_driver_error, decode
 from mcm.driver.services import BringsServices, Service, services_of
+from mcm.driver.spec_check import ChecksProviderSpec, faults_of_provider_spec
 
 __all__ = [
     "BringsServices",
+    "ChecksProviderSpec",
     "Code",
     "CreateMachineRequest",
     "CreateMachineResponse",
@@ -64,6 +67,7 @@ __all__ = [
     "UpdateMachineResponse",
     "as_driver_error",
     "decode",
+    "faults_of_provider_spec",
     "load_provider",
     "provider_names",
     "services_of",

@@ -91,12 +91,17 @@ def _no_deletion_list(text: str) -> str:
     return ""
 
 
+def _no_pool(text: str) -> str:
+    return "" if text.strip() else "names no pool, so nothing is shared"
+
+
 _ANNOTATIONS: Final[Mapping[str, tuple[Collection[str], Complaint]]] = {
     names.ANNOTATION_EFFECTIVE_CREATION_TIMEOUT: ((_MACHINE, _SET, _DEPLOYMENT), _no_duration),
     names.ANNOTATION_PRIORITY: ((_MACHINE,), _no_priority),
     names.ANNOTATION_PRESERVE: ((_MACHINE,), _no_preserve_value),
     names.ANNOTATION_MARKED_FOR_DELETION: ((_MACHINE,), _no_time),
     names.ANNOTATION_REPLICA_CHANGE_BY_SCALER: ((_SET, _DEPLOYMENT), _no_time),
+    names.ANNOTATION_SURGE_POOL: ((_DEPLOYMENT,), _no_pool),
     names.ANNOTATION_TRIGGER_DELETION: ((_DEPLOYMENT,), _no_deletion_list),
 }
 """By key, on which kinds a value is read, and what is wrong with it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import final
 
 from mcm.api.core import NodeAddress
@@ -107,6 +107,13 @@ class SimulatedDriver(UnsupportedDriver):
 
     def services(self) -> Mapping[str, Service]:
         return self._services
+
+    def check_provider_spec(self, machine_class: MachineClass) -> Iterable[str]:
+        """Say what is wrong with the class, as every verb would."""
+        try:
+            decode(machine_class.provider_spec)
+        except DriverError as error:
+            yield error.message.removeprefix("providerSpec: ")
 
     async def create_machine(self, request: CreateMachineRequest) -> CreateMachineResponse:
         spec = decode(request.machine_class.provider_spec)
