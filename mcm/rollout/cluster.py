@@ -55,6 +55,9 @@ class Cluster:
         raw: JSONObject = orjson.loads(body)
         return raw
 
+    async def deployments(self) -> tuple[MachineDeployment, ...]:
+        return await self._all(MACHINE_DEPLOYMENTS)
+
     async def sets(self) -> tuple[MachineSet, ...]:
         return await self._all(MACHINE_SETS)
 

@@ -7,7 +7,7 @@ bounds, and in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions import beyond_history, rollback
 from mcm.controllers.deployment.scaling import scale_down_marks
 from mcm.rollout.model import Model, Resize, SetActs, Wait
+from mcm.rollout.pool import Pool
 from mcm.rollout.progress import trouble_of
 
 
@@ -75,12 +76,22 @@ class Ending:
 
 @final
 class Forecast:
-    """Iterate over :meth:`steps` to their end, then ask for the :meth:`ending`."""
+    """Iterate over :meth:`steps` to their end, then ask for the :meth:`ending`.
+
+    ``others`` are the other deployments of the namespace: those of the same surge pool take part of
+    what it allows, and stand still here. ``new_machines_fail``: see :class:`.Model`.
+    """
 
     def __init__(
-        self, seen: DeploymentSnapshot, now: datetime, *, new_machines_fail: bool = False
+        self,
+        seen: DeploymentSnapshot,
+        now: datetime,
+        *,
+        others: Iterable[DeploymentSnapshot] = (),
+        new_machines_fail: bool = False,
     ) -> None:
         self._model = Model(seen, now, new_machines_fail=new_machines_fail)
+        self.pool = Pool(seen.deployment, others, now=now)
         self._decision = Decision()
         self._withheld: Mapping[str, str] = {}
 
@@ -115,7 +126,8 @@ class Forecast:
         model = self._model
         note = self._roll_back()
         self._pass_on_marks()
-        self._decision = next_step(model.snapshot(), model.now)
+        snapshot = model.snapshot()
+        self._decision = next_step(snapshot, model.now, self.pool.bounds(snapshot, model.now))
         sizes = model.carry_out(self._decision)
         acts = model.sets_act()
         self._withheld = acts.withheld
@@ -180,8 +192,12 @@ class Forecast:
         return len(machines) == len(of_new) == desired == self._model.serving()
 
     def _obstacles(self, snapshot: DeploymentSnapshot) -> Iterator[str]:
-        bounds = bounds_of(snapshot.deployment.spec)
-        fleet = snapshot.fleet(self._model.now)
+        now = self._model.now
+        bounds = self.pool.bounds(snapshot, now) or bounds_of(snapshot.deployment.spec)
+        fleet = snapshot.fleet(now)
+        if self.pool.busy:
+            busy = ", ".join(self.pool.busy)
+            yield f"it shares surge pool {self.pool.name}, of which these take their part: {busy}"
         if not room(fleet, bounds):
             there = fleet.potential()
             yield f"no machine may be added: there may be {bounds.most}, and there are {there}"

@@ -25,14 +25,16 @@ from mcm.api.machine import (
     MachineSet,
 )
 from mcm.api.meta import JSONObject, Resource
+from mcm.api.names import PRESERVE_AUTO
 from mcm.api.patches import merged
 from mcm.controllers.deployment.bounds import bounds_of
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot, by_age
 from mcm.controllers.deployment.sets import new_set, wanted_sets
 from mcm.controllers.machineset.machine_template import new_machine
+from mcm.controllers.machineset.preservation.budget import Subject, annotation, budget_of
 from mcm.controllers.machineset.preservation.protection import protected_until
-from mcm.controllers.machineset.scaling import plan
+from mcm.controllers.machineset.scaling import leaving, plan
 from mcm.controllers.replicas.availability import available_from, is_available, min_ready_of
 from mcm.controllers.replicas.membership import is_failed, is_terminating
 
@@ -183,6 +185,7 @@ class Model:
     def _set_acts(self, machine_set: MachineSet, acts: SetActs) -> None:
         owned = self._machines[machine_set.metadata.uid]
         while True:
+            self._keep_failed(machine_set)
             machines = tuple(owned.values())
             decided = plan(
                 machine_set, machines, self.now, protected_until=self._protected(machines)
@@ -196,6 +199,21 @@ class Model:
                 if decided.withheld:
                     acts.withheld[name] = decided.withheld
                 return
+
+    def _keep_failed(self, machine_set: MachineSet) -> None:
+        """Let a set keep as many Failed machines as it may, unasked."""
+        machines = tuple(self._machines[machine_set.metadata.uid].values())
+        budget = budget_of(
+            machine_set.spec.auto_preserve_failed_machine_max,
+            (Subject(machine, None) for machine in machines),
+            self.now,
+            preserve_timeout=PRESERVE_TIMEOUT,
+            leaving={m.metadata.name for m in leaving(machine_set, machines, self.now)},
+        )
+        for machine in budget.candidates[: budget.room]:
+            self.change_machine(machine, dict(annotation(PRESERVE_AUTO)))
+        for machine in budget.release:
+            self.change_machine(machine, dict(annotation(None)))
 
     def _protected(self, machines: Sequence[Machine]) -> Mapping[str, datetime]:
         ends = (

@@ -86,7 +86,7 @@ def plan(
         if missing := found.lacks_class_of(seen.deployment):
             warning = f'there is no MachineClass "{missing}": no machine of it can be made'
         failing = new_machines_fail or bool(warning)
-        forecast = Forecast(seen, now, new_machines_fail=failing)
+        forecast = Forecast(seen, now, others=found.around(), new_machines_fail=failing)
         made = replace(_planned(forecast, seen, steps), warning=warning)
     except EXPECTED as error:
         fail(error)
@@ -98,13 +98,14 @@ def plan(
 
 async def _found(cluster: Cluster, name: str, manifest: JSONObject | None) -> Namespace:
     raw = await cluster.raw_deployment(name, required=manifest is None)
+    others = [d for d in await cluster.deployments() if d.metadata.name != name]
     sets, machines = await cluster.sets(), await cluster.machines()
-    return Namespace(raw, sets, machines, await cluster.classes())
+    return Namespace(raw, sets, machines, others, await cluster.classes())
 
 
 def _planned(forecast: Forecast, seen: DeploymentSnapshot, most: int) -> Plan:
     """Take steps until the end, or until there are more than are to be shown."""
     taken = tuple(islice(forecast.steps(), most + 1 if most else None))
     if most and len(taken) > most:
-        return Plan(seen, taken[:most], None)
-    return Plan(seen, taken, forecast.ending())
+        return Plan(seen, taken[:most], None, pool=forecast.pool)
+    return Plan(seen, taken, forecast.ending(), pool=forecast.pool)

@@ -15,6 +15,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions import revision_of
 from mcm.rollout.forecast import Deletion, Ending, Outcome, Step
 from mcm.rollout.model import Resize, Wait
+from mcm.rollout.pool import Pool
 
 _MOST_NAMES: Final = 5
 _INDENT: Final = " " * 25
@@ -30,19 +31,23 @@ class Plan:
     steps: Sequence[Step]
     ending: Ending | None
     warning: str = ""
+    pool: Pool | None = None
 
 
 def plan_text(plan: Plan) -> str:
     warning = [f"Warning: {plan.warning}"] if plan.warning else []
-    return "\n".join([*_heading(plan.seen), *warning, "", *_body(plan)]) + "\n"
+    return "\n".join([*_heading(plan), *warning, "", *_body(plan)]) + "\n"
 
 
-def _heading(seen: DeploymentSnapshot) -> Iterator[str]:
+def _heading(plan: Plan) -> Iterator[str]:
+    seen, pool = plan.seen, plan.pool
     spec, meta = seen.deployment.spec, seen.deployment.metadata
     bounds = bounds_of(spec)
     paused = ", paused" if spec.paused else ""
     yield f"machinedeployment {meta.key}: {_count(spec.replicas)}, {_strategy(seen)}{paused}"
     yield f"at most {bounds.most} may exist, at least {bounds.least} must serve"
+    if pool is not None and pool.members:
+        yield f"surge pool {pool.name}, shared with {', '.join(pool.members)}, who stand still here"
     rows = [_row(seen, s) for s in seen.sets if _is_shown(seen, s)]
     if rows:
         yield ""
@@ -175,7 +180,7 @@ def _count(number: int) -> str:
 def plan_json(plan: Plan) -> JSONObject:
     """Return the plan for programs; its fields are described in docs/rollout-commands.md."""
     seen, bounds = plan.seen, bounds_of(plan.seen.deployment.spec)
-    ending = plan.ending
+    ending, pool = plan.ending, plan.pool
     return {
         "deployment": seen.deployment.metadata.name,
         "namespace": seen.deployment.metadata.namespace,
@@ -196,6 +201,9 @@ def plan_json(plan: Plan) -> JSONObject:
             for s in seen.sets
         ],
         "steps": [_step_json(step) for step in plan.steps],
+        "surgePool": {"name": pool.name, "members": list(pool.members), "busy": list(pool.busy)}
+        if pool is not None and pool.name
+        else None,
         "warning": plan.warning or None,
         "outcome": str(ending.outcome) if ending else None,
         "reasons": list(ending.reasons) if ending else [],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ class Session:
 def run(work: Coroutine[Any, Any, R]) -> R:
     """Run to the end; what a user can mend is one line and exit code 1."""
     _log_to_stderr()
+    _heed_interrupts()
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -74,6 +76,13 @@ def run(work: Coroutine[Any, Any, R]) -> R:
         fail(_only(group))
     except EXPECTED as error:
         fail(error)
+
+
+def _heed_interrupts() -> None:
+    """Let Ctrl-C cancel what runs, so that a terminal gets its cursor back; without this it ends
+    the process where it stands. Where it is ignored, it stays so."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _only(error: BaseException) -> BaseException:

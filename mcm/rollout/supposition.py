@@ -40,13 +40,21 @@ _NOT_YET: Final = "not made yet"
 @final
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """The objects that a plan is made of; ``deployment`` is as it was sent, None if there is none
-    yet. ``classes`` are the names of the machine classes, None if they are unknown."""
+    """The objects that a plan is made of.
+
+    ``deployment`` is as it was sent, None if there is none yet; ``others`` are all other ones.
+    ``classes`` are the names of the machine classes, None if they are unknown.
+    """
 
     deployment: JSONObject | None
     sets: Sequence[MachineSet] = ()
     machines: Sequence[Machine] = ()
+    others: Sequence[MachineDeployment] = ()
     classes: Collection[str] | None = None
+
+    def around(self) -> Sequence[DeploymentSnapshot]:
+        """Return the other deployments with what is theirs."""
+        return [observed(other, self.sets, self.machines) for other in self.others]
 
     def lacks_class_of(self, deployment: MachineDeployment) -> str:
         """Return the name of the deployment's machine class, if there is none such."""
@@ -143,9 +151,15 @@ def read_dump(paths: Iterable[Path], name: str, namespace: str) -> Namespace:
     them. Without ``name`` or ``namespace`` the deployment must be the only one."""
     objects = [o for o in _objects_in(paths) if not namespace or _meta(o, "namespace") == namespace]
     deployment = _chosen(objects, name, option="--from")
-    where = _meta(deployment, "namespace")
+    where, own = _meta(deployment, "namespace"), _meta(deployment, "name")
     beside = [o for o in objects if _meta(o, "namespace") == where]
-    return Namespace(deployment, _all_of(MACHINE_SETS, beside), _all_of(MACHINES, beside))
+    return Namespace(
+        deployment,
+        _all_of(MACHINE_SETS, beside),
+        _all_of(MACHINES, beside),
+        [d for d in _all_of(MACHINE_DEPLOYMENTS, beside) if d.metadata.name != own],
+        [_meta(o, "name") for o in beside if _kind_of(o) == KIND_MACHINE_CLASS] or None,
+    )
 
 
 _DUMPED_BESIDE: Final = frozenset({MACHINE_SETS.kind, MACHINES.kind})
@@ -188,7 +202,7 @@ def _all_of(resource: Resource[T], objects: Iterable[JSONObject]) -> tuple[T, ..
         if _kind_of(obj) != resource.kind:
             continue
         called = f"--from: {resource.kind} {_meta(obj, 'name')}"
-        if not _meta(obj, "uid"):
+        if not _meta(obj, "uid") and _kind_of(obj) in _DUMPED_BESIDE:
             raise ConfigurationError(f"{called} has no metadata.uid: this is no dump of a cluster")
         try:
             found.append(read_object(resource, orjson.dumps(obj)))

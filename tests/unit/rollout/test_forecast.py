@@ -13,6 +13,7 @@ from mcm.api.machine import DeploymentStrategy, MachinePhase, RollbackConfig
 from mcm.api.names import (
     ANNOTATION_REPLICA_CHANGE_BY_SCALER,
     ANNOTATION_REVISION,
+    ANNOTATION_SURGE_POOL,
     ANNOTATION_TRIGGER_DELETION,
     LABEL_FREEZE,
 )
@@ -268,3 +269,47 @@ def test_every_forecast_ends_within_the_bounds_and_changes_nothing(
         assert forecast.ending().outcome is Outcome.COMPLETE
         fleet = forecast.snapshot.fleet(model.now + timedelta(days=1))
         assert fleet.guaranteed() == fleet.replicas() == after
+
+
+# ---- machines that are kept, and pools -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("most", "replaced"), [(0, 2), (1, 1), (2, 0)])
+def test_failed_machines_that_a_set_keeps_unasked_are_not_replaced(
+    most: int, replaced: int
+) -> None:
+    model = settled(3, rolling(1, 1))
+    model._change(auto_preserve_failed_machine_max=most)
+    model.deployment_acts()
+    for name in sorted(model.machines)[:2]:
+        model._enter(name, MachinePhase.FAILED)
+    forecast = forecast_of(model)
+    assert sum(len(d.names) for step in forecast.steps() for d in step.deletes) == replaced
+
+
+def member(name: str, strategy: DeploymentStrategy) -> FleetModel:
+    model = settled(2, strategy)
+    meta = msgspec.structs.replace(
+        model.deployment.metadata, name=name, annotations={ANNOTATION_SURGE_POOL: "zones"}
+    )
+    model.deployment = msgspec.structs.replace(model.deployment, metadata=meta)
+    return model
+
+
+def test_the_members_of_a_pool_share_its_budget() -> None:
+    me, other, stranger = (member(name, rolling(1, 0)) for name in ("a", "b", "c"))
+    meta = msgspec.structs.replace(stranger.deployment.metadata, annotations={})
+    stranger.deployment = msgspec.structs.replace(stranger.deployment, metadata=meta)
+    me.user_updates(1)
+    idle = Forecast(me.snapshot(), me.now, others=[other.snapshot(), stranger.snapshot()])
+    assert idle.pool.members == ("b",)
+    assert len(list(idle.steps())) == 4
+    assert idle.ending().outcome is Outcome.COMPLETE
+    other.user_updates(1)
+    other.deployment_acts()
+    other.converge()
+    behind = Forecast(me.snapshot(), me.now, others=[other.snapshot(), stranger.snapshot()])
+    assert [step.machines for step in behind.steps()] == [2]  # the new set, without machines
+    ending = behind.ending()
+    assert ending.outcome is Outcome.STUCK
+    assert ending.reasons[0] == "it shares surge pool zones, of which these take their part: b"
