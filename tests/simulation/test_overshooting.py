@@ -328,7 +328,7 @@ def test_a_set_that_lacks_machines_says_why_since_when_and_what_ends_it() -> Non
             since = condition.last_transition_time.isoformat().replace("+00:00", "Z")
             assert condition.message == (
                 "3 machines wanted, 1 there, 5 leaving; none is made. "
-                f"Frozen since {since}, as a set is from 6 machines on, those leaving included. "
+                f"Frozen since {since}: 6 or more machines freeze it, those leaving included. "
                 f"Ends when 5 or fewer are left, when the annotation {UNFREEZE} is set here or on "
                 "the deployment, or when the label freeze is taken off"
             )

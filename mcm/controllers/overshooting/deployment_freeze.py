@@ -62,7 +62,7 @@ class DeploymentFreeze:
         return DONE
 
     async def _carry_out(self, deployment: MachineDeployment, change: JSONObject) -> None:
-        before = deployment.metadata
+        before, note = deployment.metadata, self._note_on(deployment)
         after = await self._writer.patch(
             MACHINE_DEPLOYMENTS,
             before.name,
@@ -70,8 +70,7 @@ class DeploymentFreeze:
             namespace=before.namespace,
         )
         if is_frozen(before) != is_frozen(after.metadata):
-            frozen = is_frozen(after.metadata)
-            self._events.tell(deployment, self._note_on(deployment), frozen=frozen)
+            self._events.tell(deployment, note, frozen=is_frozen(after.metadata))
 
     def _observe(self, deployment: MachineDeployment) -> None:
         """Tell of what others did, and of an own act that was never answered."""

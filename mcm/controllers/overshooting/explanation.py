@@ -49,7 +49,7 @@ def why_frozen(of: Situation, since: datetime) -> str:
     """Say of a frozen set what it lacks, since when it is frozen and why, and what ends it."""
     return (
         f"{of.wanted} machines wanted, {of.there} there, {of.leaving} leaving; none is made. "
-        f"Frozen since {rfc3339(since)}, {_reason(of.limits)}. {_end(of.limits)}, when the "
+        f"Frozen since {rfc3339(since)}: {_reason(of.limits)}. {_end(of.limits)}, when the "
         f"annotation {ANNOTATION_UNFREEZE} is set here or on the deployment, or when the label "
         "freeze is taken off"
     )
@@ -59,7 +59,7 @@ def why_sets_frozen(sets: Iterable[Situation]) -> str:
     """Say the same of a deployment, set by set."""
     return ". ".join(
         f"MachineSet {s.name}: {s.wanted} machines wanted, {s.there} there, {s.leaving} leaving; "
-        f"frozen, {_reason(s.limits)}. {_end(s.limits)}, or when the annotation "
+        f"frozen: {_reason(s.limits)}. {_end(s.limits)}, or when the annotation "
         f"{ANNOTATION_UNFREEZE} is set here"
         for s in sets
     )
@@ -73,7 +73,7 @@ def stands_still(new: Situation) -> str:
 def froze(of: Situation) -> str:
     """Say that a set was just frozen, and until when."""
     if of.limits is None:
-        return f"Frozen with {of.machines} machines, {_reason(None)}"
+        return f"Frozen with {of.machines} machines: {_reason(None)}"
     return (
         f"Frozen with {of.machines} machines, those leaving included: from {of.limits.freeze_at} "
         f"on none is made until {of.limits.unfreeze_at} or fewer are left"
@@ -85,9 +85,9 @@ def unfroze(of: Situation) -> str:
     text = f"Unfrozen with {of.machines} machines, those leaving included"
     if of.limits is None:
         return text
-    if of.machines < of.limits.freeze_at:
-        return f"{text}: from {of.limits.freeze_at} on it would be frozen again"
-    return f"{text}, by request: it is frozen again soon if {of.limits.freeze_at} or more stay"
+    if of.machines <= of.limits.unfreeze_at:
+        return f"{text}: {of.limits.unfreeze_at} or fewer end a freeze, whoever set it"
+    return f"{text}, by request: frozen again soon if there are {of.limits.freeze_at} or more"
 
 
 def froze_with(sets: Iterable[str]) -> str:
@@ -105,8 +105,8 @@ def unfroze_deployment() -> str:
 
 def _reason(limits: Limits | None) -> str:
     if limits is None:
-        return "and no limit is known while the spec that it follows from is invalid"
-    return f"as a set is from {limits.freeze_at} machines on, those leaving included"
+        return "no limit is known while the spec that it follows from is invalid"
+    return f"{limits.freeze_at} or more machines freeze it, those leaving included"
 
 
 def _end(limits: Limits | None) -> str:

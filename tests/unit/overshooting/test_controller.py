@@ -152,12 +152,30 @@ def test_the_machine_that_reaches_the_limit_freezes_and_the_one_that_leaves_unfr
             await controllers.settle(0.1)
             assert labels(cluster) == FREE
             assert len(patches(cluster)) == 4  # one for each label, each way
+            notes = [note for _, _, _, note in cluster.events.seen]
+            assert notes[1] == "Frozen with machine sets set: see the condition Frozen"
             assert cluster.events.reasons() == [
                 "FrozeMachineSet",
                 "FrozeMachineDeployment",
                 "UnfrozeMachineSet",
                 "UnfrozeMachineDeployment",
             ]
+
+    play(scenario)
+
+
+def test_a_deployment_labelled_by_hand_is_told_once_that_its_label_stops_nothing() -> None:
+    async def scenario() -> None:
+        cluster = cluster_of(machines=3)
+        async with running(cluster) as controllers:
+            await controllers.settle(1)
+            change: JSONObject = {"metadata": {"labels": {"freeze": "True"}}}
+            await cluster.patch(MACHINE_DEPLOYMENTS, "pool", change)
+            await controllers.settle(1)
+            assert labels(cluster) == FREE
+            ((_, _, reason, note),) = cluster.events.seen
+            assert reason == "UnfrozeMachineDeployment"
+            assert "stops nothing by itself; spec.paused does" in note
 
     play(scenario)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from mcm.controllers.overshooting.explanation import (
     Situation,
     froze,
+    froze_with,
     stands_still,
     unfroze,
+    unfroze_deployment,
     why_frozen,
     why_sets_frozen,
 )
@@ -30,8 +32,8 @@ def test_a_set_is_counted_with_what_leaves() -> None:
 
 def test_the_condition_names_numbers_cause_and_end() -> None:
     assert why_frozen(situation(1, 7), NOW) == (
-        "3 machines wanted, 1 there, 7 leaving; none is made. Frozen since 2026-01-01T12:00:00Z, "
-        "as a set is from 8 machines on, those leaving included. Ends when 7 or fewer are left, "
+        "3 machines wanted, 1 there, 7 leaving; none is made. Frozen since 2026-01-01T12:00:00Z: "
+        "8 or more machines freeze it, those leaving included. Ends when 7 or fewer are left, "
         "when the annotation safety.machine.sapcloud.io/unfreeze is set here or on the "
         "deployment, or when the label freeze is taken off"
     )
@@ -54,9 +56,9 @@ def test_a_deployment_names_its_frozen_sets() -> None:
 
 def test_events_say_what_happened_and_whether_it_lasts() -> None:
     assert froze(situation(3, 5)).endswith("from 8 on none is made until 7 or fewer are left")
-    assert unfroze(situation(3, 4)).endswith("from 8 on it would be frozen again")
-    assert unfroze(situation(3, 5)).endswith(
-        "by request: it is frozen again soon if 8 or more stay"
-    )
+    assert unfroze(situation(3, 4)).endswith("7 or fewer end a freeze, whoever set it")
+    assert unfroze(situation(3, 5)).endswith("frozen again soon if there are 8 or more")
     assert unfroze(situation(3, 5, None)) == "Unfrozen with 8 machines, those leaving included"
-    assert froze(situation(3, 5, None)).startswith("Frozen with 8 machines, and no limit is known")
+    assert froze(situation(3, 5, None)).startswith("Frozen with 8 machines: no limit is known")
+    assert "machine sets a, b:" in froze_with(["b", "a"])
+    assert "spec.paused does" in unfroze_deployment()
