@@ -64,7 +64,12 @@ def must_serve(fleet: Fleet, bounds: Bounds) -> int:
 
     Machines preserved for inspection cannot serve and must not stop an update.
     """
-    return min(max(0, floor_of(fleet, bounds) - fleet.preserved), fleet.guaranteed())
+    return serving_at(floor_of(fleet, bounds), fleet)
+
+
+def serving_at(floor: int, fleet: Fleet) -> int:
+    """How many machines must serve if ``floor`` should, of those that do and can."""
+    return min(max(0, floor - fleet.preserved), fleet.guaranteed())
 
 
 def floor_of(fleet: Fleet, bounds: Bounds) -> int:

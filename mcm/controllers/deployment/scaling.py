@@ -27,7 +27,7 @@ from mcm.api.names import (
     PRIORITY_DELETE_FIRST,
 )
 from mcm.api.timestamps import parse_rfc3339, rfc3339
-from mcm.controllers.deployment.bounds import Bounds, must_serve, room
+from mcm.controllers.deployment.bounds import Bounds, must_serve, room, serving_at
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
 from mcm.controllers.replicas.membership import is_failed, is_terminating
 
@@ -149,10 +149,12 @@ def _serving_on(
             targets[state.uid] += 1
             left += state.loss(targets[state.uid])
             owed += 1
-    for state in ordered:
-        lower = state.reduced(targets[state.uid], owed)
-        owed -= targets[state.uid] - lower
-        targets[state.uid] = lower
+    for spare in (0, max(0, left - serving_at(bounds.least, fleet))):
+        for state in ordered:  # a failing rollout keeps all that works, but not against its user
+            before = targets[state.uid]
+            targets[state.uid] = state.reduced(before, owed, losing=spare)
+            spare -= state.guaranteed(before) - state.guaranteed(targets[state.uid])
+            owed -= before - targets[state.uid]
     return targets
 
 
