@@ -106,6 +106,9 @@ ANNOTATION_MACHINE_JOIN_DURATION: Final = "node.machine.sapcloud.io/machine-join
 ANNOTATION_UPDATE_FAILED_REASON: Final = "node.machine.sapcloud.io/update-failed-reason"
 """On a Node, by its agent: why an in-place update failed."""
 
+ANNOTATION_UPDATE_TO_SET: Final = "node.machine.sapcloud.io/update-to-machine-set"
+"""On a Node that is to be updated in place: the MachineSet that its machine joins afterwards."""
+
 ANNOTATION_CORDONED_BY_MCM: Final = "node.machine.sapcloud.io/cordoned-by-mcm"
 """On a Node that we cordoned and will uncordon again; the value says what for."""
 CORDONED_FOR_UPDATE: Final = "in-place-update"

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import InPlaceUpdate, MachineDeploymentSpec, RollingUpdate
-from mcm.api.names import STRATEGY_IN_PLACE_UPDATE, STRATEGY_ROLLING_UPDATE
+from mcm.api.names import (
+    ORCHESTRATION_MANUAL,
+    STRATEGY_IN_PLACE_UPDATE,
+    STRATEGY_ROLLING_UPDATE,
+)
 
 
 def surge_of(spec: MachineDeploymentSpec) -> int:
@@ -22,6 +26,13 @@ def unavailable_of(spec: MachineDeploymentSpec) -> int:
     which takes all of them at once and asks no number."""
     block = _block(spec)
     return _share(block.max_unavailable, spec.replicas, round_up=False) if block else 0
+
+
+def is_orchestrated_by_people(spec: MachineDeploymentSpec) -> bool:
+    """Tell whether machines are updated in place when a person says so, one by one."""
+    strategy = defaulted_strategy(spec)
+    block = strategy.in_place_update if strategy.type == STRATEGY_IN_PLACE_UPDATE else None
+    return block is not None and block.orchestration_type == ORCHESTRATION_MANUAL
 
 
 def _block(spec: MachineDeploymentSpec) -> RollingUpdate | InPlaceUpdate | None:

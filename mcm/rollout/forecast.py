@@ -178,8 +178,8 @@ class Forecast:
             return Ending(Outcome.FROZEN, tuple(reasons))
         if spec.paused:
             return Ending(Outcome.PAUSED, ("the deployment is paused: only its size is changed",))
-        if self._decision.unsupported:
-            why = "machines cannot be updated in place yet: those of the former template stay"
+        if self._decision.refusal:
+            why = "machines are updated in place as the agents on their Nodes report: not foretold"
             return Ending(Outcome.UNSUPPORTED, (why,))
         return Ending(Outcome.STUCK, tuple(self._obstacles(snapshot)))
 

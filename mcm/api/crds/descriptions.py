@@ -202,10 +202,9 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
     },
     machine.DeploymentStrategy: {
         "": "How old machines are replaced by new ones.",
-        "type": "RollingUpdate, Recreate or InPlaceUpdate (not carried out yet). Default is"
-        " RollingUpdate.",
+        "type": "RollingUpdate, Recreate or InPlaceUpdate. Default is RollingUpdate.",
         "rollingUpdate": "Limits of a rolling update. Default: one more and one less at a time.",
-        "inPlaceUpdate": "Limits of an update in place; needed for that type." + _NOT_YET,
+        "inPlaceUpdate": "Limits of an update in place; needed for that type.",
     },
     machine.RollingUpdate: {
         "": "How many machines may be replaced at a time.",
@@ -214,10 +213,9 @@ DESCRIPTIONS: Mapping[type, Mapping[str, str]] = {
     },
     machine.InPlaceUpdate: {
         "": "How many machines may be updated at a time, and who chooses them.",
-        "maxSurge": _SURGE + _NOT_YET,
-        "maxUnavailable": _UNAVAILABLE + _NOT_YET,
-        "orchestrationType": "Auto: the controller selects machines. Manual: somebody labels them."
-        + _NOT_YET,
+        "maxSurge": _SURGE + " Not used if Manual.",
+        "maxUnavailable": _UNAVAILABLE,
+        "orchestrationType": "Auto: the controller selects machines. Manual: somebody labels them.",
     },
     machine.RollbackConfig: {
         "": "An earlier template to go back to.",

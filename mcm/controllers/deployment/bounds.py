@@ -7,13 +7,13 @@ better than one that empties itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import MachineDeploymentSpec
-from mcm.api.names import STRATEGY_ROLLING_UPDATE
-from mcm.api.strategies import surge_of, unavailable_of
+from mcm.api.names import STRATEGY_IN_PLACE_UPDATE, STRATEGY_RECREATE
+from mcm.api.strategies import is_orchestrated_by_people, surge_of, unavailable_of
 from mcm.controllers.deployment.fleet import Fleet, Targets
 
 
@@ -41,16 +41,25 @@ def bounds_of(spec: MachineDeploymentSpec) -> Bounds:
     """Resolve the strategy's numbers, of a spec that is valid.
 
     Percentages are of ``spec.replicas``, rounded up for surge and down for unavailable. Both zero
-    would never let anything be replaced, so one may be unavailable then. Other strategies than
-    RollingUpdate have no surge.
+    would never let anything be replaced, so one may be unavailable then. Recreate has neither, and
+    an update in place that people orchestrate has no surge.
     """
     strategy, desired = defaulted_strategy(spec), max(0, spec.replicas)
-    if strategy.type != STRATEGY_ROLLING_UPDATE:
+    if strategy.type == STRATEGY_RECREATE:
         return Bounds(desired)
-    surge, unavailable = surge_of(spec), unavailable_of(spec)
+    by_people = is_orchestrated_by_people(spec)
+    surge, unavailable = 0 if by_people else surge_of(spec), unavailable_of(spec)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return Bounds(desired, surge=surge, unavailable=min(unavailable, desired))
+
+
+def recorded_bounds(spec: MachineDeploymentSpec) -> Bounds:
+    """Return the bounds that sets say they were scaled for. The surge of an update in place is not
+    among them, as the Go original has it: nothing is shared out by it."""
+    bounds = bounds_of(spec)
+    in_place = defaulted_strategy(spec).type == STRATEGY_IN_PLACE_UPDATE
+    return replace(bounds, surge=0) if in_place else bounds
 
 
 def room(fleet: Fleet, bounds: Bounds) -> int:

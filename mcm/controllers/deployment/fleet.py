@@ -7,6 +7,7 @@ counts only where it speaks of more machines than are seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -24,7 +25,9 @@ from mcm.api.names import (
     ANNOTATION_DESIRED_REPLICAS,
     ANNOTATION_MAX_REPLICAS,
     CONDITION_PROGRESSING,
+    LABEL_SCALE_UP_DISABLED,
     REASON_NEW_SET_AVAILABLE,
+    STRATEGY_IN_PLACE_UPDATE,
     STRATEGY_ROLLING_UPDATE,
 )
 from mcm.controllers.deployment.conditions import reason_of
@@ -40,7 +43,7 @@ from mcm.controllers.replicas.deletion_order import (
     priority_of,
 )
 from mcm.controllers.replicas.joining import has_never_joined
-from mcm.controllers.replicas.membership import is_failed, is_terminating
+from mcm.controllers.replicas.membership import is_failed, is_pinned, is_terminating
 
 OWNERSHIP: Final = Ownership(
     owner=MACHINE_DEPLOYMENTS,
@@ -67,7 +70,8 @@ class SetState:
     inspection. ``joining`` machines have never joined yet, ``joining_first`` of them stand first in
     the order of deletion. ``desired`` and ``most`` are the deployment's numbers at the last
     scaling, None if unknown. A set that is being ``deleted`` makes no machines, and keeps none. One
-    that is ``failing`` cannot get its machines up; one that was ``completed`` once could.
+    that is ``failing`` cannot get its machines up; one that was ``completed`` once could. One that
+    is ``locked`` makes none; ``pinned`` machines came in by an update in place.
     """
 
     uid: str
@@ -84,6 +88,13 @@ class SetState:
     deleted: bool = False
     failing: bool = False
     completed: bool = False
+    locked: bool = False
+    pinned: int = 0
+
+    @property
+    def arrived(self) -> int:
+        """How many machines it got for which its size does not account yet."""
+        return max(0, min(self.pinned, len(self.serving) - self.replicas))
 
     @property
     def machines(self) -> int:
@@ -176,15 +187,21 @@ def _target(state: SetState, targets: Targets | None) -> int:
 
 
 def state_of(
-    machine_set: MachineSet, machines: Iterable[Machine], now: datetime, *, rolling: bool = True
+    machine_set: MachineSet,
+    machines: Iterable[Machine],
+    now: datetime,
+    *,
+    rolling: bool = True,
+    idle: AbstractSet[str] = frozenset(),
 ) -> SetState:
     """Read the state of a set and the machines it owns.
 
-    ``rolling``: it is not one that was complete, and only loses and gets machines since.
+    ``rolling``: it is not one that was complete, and only loses and gets machines since. Machines
+    that are ``idle``, by name, do not serve, whatever their phase says.
     """
     everyone = tuple(machines)
     staying = [m for m in everyone if not is_terminating(m)]
-    going = {m.metadata.name for m in chosen_by_autoscaler(machine_set, staying)}
+    going = {m.metadata.name for m in chosen_by_autoscaler(machine_set, staying)} | idle
     min_ready = min_ready_of(machine_set)
     serves = [is_available(m, min_ready, now) and m.metadata.name not in going for m in staying]
     if not all(serves):  # else, as nearly always, no order tells them apart
@@ -208,6 +225,8 @@ def state_of(
         deleted=machine_set.metadata.deletion_timestamp is not None,
         failing=failing_since(machine_set, everyone, now, rolling=rolling) is not None,
         completed=was_complete(machine_set),
+        locked=LABEL_SCALE_UP_DISABLED in machine_set.metadata.labels,
+        pinned=sum(map(is_pinned, staying)),
     )
 
 
@@ -219,14 +238,28 @@ def _number(annotations: Mapping[str, str], key: str) -> int | None:
 
 @final
 @dataclass(frozen=True, slots=True)
+class UpdatesInPlace:
+    """Machines, by name, as their Nodes show them: ``idle`` ones serve nobody, as they are being
+    updated; ``selectable`` ones may be next, in this order. ``on_the_way`` are about to join the
+    new set."""
+
+    idle: frozenset[str] = frozenset()
+    selectable: tuple[str, ...] = ()
+    on_the_way: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class DeploymentSnapshot:
     """All that one pass knows, as the stores show it now. ``sets`` are all of the deployment's,
-    oldest first, ``new`` is the one of its template; ``machines`` go by their set's UID."""
+    oldest first, ``new`` is the one of its template; ``machines`` go by their set's UID.
+    ``in_place`` is None where Nodes cannot be seen, or nothing speaks for an update in place."""
 
     deployment: MachineDeployment
     sets: Sequence[MachineSet]
     machines: Mapping[str, Sequence[Machine]]
     new: MachineSet | None
+    in_place: UpdatesInPlace | None = None
 
     @classmethod
     def of(
@@ -244,7 +277,7 @@ class DeploymentSnapshot:
     @property
     def taints_old_nodes(self) -> bool:
         """Whether pods should be steered from old machines to new ones."""
-        return self.strategy == STRATEGY_ROLLING_UPDATE
+        return self.strategy in (STRATEGY_ROLLING_UPDATE, STRATEGY_IN_PLACE_UPDATE)
 
     @property
     def old(self) -> Sequence[MachineSet]:
@@ -297,9 +330,14 @@ class DeploymentSnapshot:
         )
 
     def fleet(self, now: datetime) -> Fleet:
+        idle = self.in_place.idle if self.in_place is not None else frozenset[str]()
         states = {
             s.metadata.uid: state_of(
-                s, self.machines[s.metadata.uid], now, rolling=self._is_rolling(s)
+                s,
+                self.machines[s.metadata.uid],
+                now,
+                rolling=self._is_rolling(s),
+                idle=idle,
             )
             for s in self.sets
         }

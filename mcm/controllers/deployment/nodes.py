@@ -9,6 +9,7 @@ we set it: the set's annotation for the taint, the ``-by-mcm`` annotation for th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -20,6 +21,7 @@ from mcm.api.names import (
     ANNOTATION_PREFER_NO_SCHEDULE,
     ANNOTATION_SCALE_DOWN_DISABLED,
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+    ANNOTATION_UPDATE_TO_SET,
     EFFECT_PREFER_NO_SCHEDULE,
     LABEL_VALUE_TRUE,
     SCALE_DOWN_DISABLED_VALUE,
@@ -28,6 +30,14 @@ from mcm.api.names import (
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectWriter
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.in_place_update.node_marks import (
+    CRITICAL_COMPONENTS_NOT_READY,
+    NO_UPDATE,
+    NodeUpdate,
+    cleared,
+    node_update,
+)
+from mcm.controllers.deployment.in_place_update.standing import UpdateView
 from mcm.controllers.deployment.progress import is_complete
 from mcm.controllers.fanout import patch_each
 from mcm.controllers.node_ownership import NodeOwners
@@ -83,30 +93,50 @@ def marks_for(
 
 
 def node_changes(
-    wanted: Iterable[tuple[NodeMarks, Sequence[Machine]]], find: Callable[[Machine], Node | None]
+    wanted: Iterable[tuple[NodeMarks, Sequence[Machine]]],
+    find: Callable[[Machine], Node | None],
+    *,
+    update: Callable[[Machine], NodeUpdate] | None = None,
 ) -> Iterator[tuple[Node, JSONObject]]:
     """Yield the nodes that bear something else than they should, each with its merge patch.
 
-    ``find`` returns a machine's own Node.
+    ``find`` returns a machine's own Node. ``update`` says what changes on it as the machine is
+    updated in place; without it, none of them is.
     """
     for marks, machines in wanted:
-        if marks == NodeMarks():
+        if marks == NodeMarks() and update is None:
             continue
         for machine in machines:
             node = find(machine)
-            if node is not None and (change := _change(marks, machine, node)):
+            if node is None:
+                continue
+            of_update = update(machine) if update is not None else _left_over(node)
+            if change := _change(marks, machine, node, of_update):
                 yield node, change
 
 
-def _change(marks: NodeMarks, machine: Machine, node: Node) -> JSONObject:
-    change: JSONObject = {}
-    annotations = _annotation_change(marks.kept_from_autoscaler, machine, node)
-    if annotations:
-        change["metadata"] = {"annotations": annotations}
-    taints = _taints(marks.tainted, node)
+def _left_over(node: Node) -> NodeUpdate:
+    """Marks of an update in place which a deployment began, and which nobody wants any more."""
+    return cleared(node) if ANNOTATION_UPDATE_TO_SET in node.metadata.annotations else NO_UPDATE
+
+
+def _change(
+    marks: NodeMarks, machine: Machine, node: Node, update: NodeUpdate = NO_UPDATE
+) -> JSONObject:
+    metadata: JSONObject = {}
+    kept = _annotation_change(marks.kept_from_autoscaler, machine, node)
+    if annotations := {**kept, **update.annotations}:
+        metadata["annotations"] = annotations
+    if update.labels:
+        metadata["labels"] = dict(update.labels)
+    spec: JSONObject = {"unschedulable": None} if update.uncordons else {}
+    tainted = marks.tainted if not (update.returns and marks.tainted is None) else False
+    taints = _taints(tainted, node)
+    if update.returns and CRITICAL_COMPONENTS_NOT_READY not in taints:
+        taints = (*taints, CRITICAL_COMPONENTS_NOT_READY)
     if taints != node.spec.taints:
-        change["spec"] = {"taints": [to_json_object(t) for t in taints] or None}
-    return change
+        spec["taints"] = [to_json_object(t) for t in taints] or None
+    return {**({"metadata": metadata} if metadata else {}), **({"spec": spec} if spec else {})}
 
 
 def _taints(tainted: bool | None, node: Node) -> tuple[Taint, ...]:
@@ -148,12 +178,45 @@ class NodeMarker:
         self._annotating = annotating
 
     async def mark(
-        self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
+        self,
+        snapshot: DeploymentSnapshot,
+        status: MachineDeploymentStatus,
+        *,
+        updates: UpdateView | None = None,
+        select: AbstractSet[str] = frozenset(),
     ) -> Sequence[KubeError]:
-        """Write what nodes of the deployment lack or bear too much; one patch a node."""
+        """Write what nodes of the deployment lack or bear too much; one patch a node.
+
+        ``updates`` is where machines stand in an update in place, ``select`` whose turn it is.
+        While paused, only what is over is taken off.
+        """
+        if snapshot.deployment.spec.paused:
+            wanted = [(NodeMarks(), snapshot.machines[s.metadata.uid]) for s in snapshot.sets]
+        else:
+            wanted = self._wanted(snapshot, status)
+
+        if updates is None:
+            changes = node_changes(wanted, self._owners.own_node)
+        else:
+            members = updates.members
+            changes = node_changes(
+                wanted,
+                lambda machine: members[machine.metadata.name].node,
+                update=lambda machine: node_update(
+                    updates,
+                    members[machine.metadata.name],
+                    select=machine.metadata.name in select,
+                ),
+            )
+        pairs = ((node.metadata, change) for node, change in changes)
+        return await patch_each(self._writer, NODES, pairs, bound=for_this_version)
+
+    def _wanted(
+        self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
+    ) -> list[tuple[NodeMarks, Sequence[Machine]]]:
         updating = snapshot.new is not None and snapshot.updating
         complete = is_complete(status, snapshot.deployment)
-        wanted = [
+        return [
             (
                 marks_for(
                     s,
@@ -167,6 +230,3 @@ class NodeMarker:
             )
             for s in snapshot.sets
         ]
-        changes = node_changes(wanted, self._owners.own_node)
-        pairs = ((node.metadata, change) for node, change in changes)
-        return await patch_each(self._writer, NODES, pairs, bound=for_this_version)

@@ -41,8 +41,8 @@ from mcm.controllers.deployment.startup_failures import startup_failures
 
 REASON_INVALID_SPEC: Final = "InvalidSpec"
 """``Progressing`` is False: the spec cannot be acted on; the message names field and remedy."""
-REASON_STRATEGY_NOT_SUPPORTED: Final = "StrategyNotSupported"
-"""``Progressing`` is False: an update is wanted, by a strategy that cannot be carried out yet."""
+REASON_NO_TARGET_CLUSTER: Final = "NoTargetCluster"
+"""``Progressing`` is False: an update is wanted that needs Nodes, and none can be seen."""
 
 REASON_NEW_MACHINES_FAILING: Final = "NewMachinesFailing"
 """``Progressing`` is False: machines of the new set fail to come up; the message quotes one."""
@@ -63,7 +63,7 @@ class Failing:
 
 # Said about a state which, as we are here, is over.
 _REFUSALS: Final = frozenset(
-    {REASON_INVALID_SPEC, REASON_STRATEGY_NOT_SUPPORTED, REASON_SET_CREATE_ERROR}
+    {REASON_INVALID_SPEC, REASON_NO_TARGET_CLUSTER, REASON_SET_CREATE_ERROR}
 )
 
 

@@ -7,6 +7,7 @@ is written all the same, and the errors are raised at the end for a retry.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final, final
 
 import msgspec
@@ -31,14 +32,18 @@ from mcm.api.validation import describe, validate_machine_deployment
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
-from mcm.controllers.deployment.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.bounds import Bounds, bounds_of, recorded_bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.in_place_update.hand_over import HandOver
+from mcm.controllers.deployment.in_place_update.remarks import remark_on
+from mcm.controllers.deployment.in_place_update.standing import UpdateView
+from mcm.controllers.deployment.in_place_update.transfer import unpinned
 from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
 from mcm.controllers.deployment.progress import (
     REASON_INVALID_SPEC,
     REASON_NEW_MACHINES_FAILING,
-    REASON_STRATEGY_NOT_SUPPORTED,
+    REASON_NO_TARGET_CLUSTER,
     is_complete,
     look_again_at,
     refused,
@@ -54,7 +59,6 @@ from mcm.controllers.deployment.sets import (
     without_taint_annotation,
 )
 from mcm.controllers.deployment.status import (
-    NOT_SUPPORTED,
     counted_status,
     status_after,
 )
@@ -76,7 +80,8 @@ _NAMESPACE_ENDS: Final = "NamespaceTerminating"
 class DeploymentReconciler:
     """Every pass starts from the stores; only writes that surge pools must not forget are kept.
 
-    ``nodes`` is None without a target cluster. ``wake`` takes keys of other deployments.
+    ``nodes`` and ``mover`` are None without a target cluster. ``wake`` takes keys of other
+    deployments.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class DeploymentReconciler:
         events: EventSink,
         clock: Clock,
         nodes: NodeMarker | None,
+        mover: HandOver | None,
         max_replicas: int,
         wake: Callable[[Iterable[str]], None],
         limits: SetLimits,
@@ -99,12 +105,13 @@ class DeploymentReconciler:
         self._sets = SetActions(sets, machines, reader, writer, events)
         self._nodes = nodes
         self._limits = limits
+        self._mover = mover
         self._events = events
         self._clock = clock
         self._max_replicas = max_replicas
         self._pools = PoolTurns(
             deployments,
-            self._look_at,
+            lambda deployment: self._look_closely(deployment)[0],
             clock,
             is_valid=lambda deployment: not self._complaint_about(deployment),
             wake=wake,
@@ -132,24 +139,34 @@ class DeploymentReconciler:
         deployment, unmarked = await self._pass_on_marks(deployment, errors)
         if await self._roll_back(self._look_at(deployment)):
             return DONE  # the deployment has changed: what follows is another pass's
-        snapshot = self._look_at(deployment)
+        errors += await self._hand_over(deployment)
+        snapshot, updates = self._look_closely(deployment)
         decision, turn = self._pools.decide(snapshot, self._clock.now())
         if unmarked:
             decision = decision.without_reductions(snapshot)
         with self._pools.claiming(snapshot, decision) as writes:  # no await since it was decided
             created = await self._create_new_set(snapshot, decision)
-            writes.errors += await self._change_sets(snapshot, decision)
+            writes.errors += await self._change_sets(snapshot, decision, updates)
         errors += writes.errors
         snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
         now, limits = self._clock.now(), self._limits.in_deployment(snapshot.deployment)
-        status = status_after(snapshot, decision, now, created=created, turn=turn, limits=limits)
+        updates = self._updates_of(snapshot)
+        status = status_after(
+            snapshot,
+            decision,
+            now,
+            created=created,
+            turn=turn,
+            limits=limits,
+            remark=remark_on(updates) if updates is not None else "",
+        )
         if not created:  # the old sets say first that their nodes are tainted: in the next pass
-            errors += await self._mark_nodes(snapshot, status)
+            errors += await self._mark_nodes(snapshot, status, updates, decision)
         errors += await self._clean_up(snapshot, status)
         if await self._writer.write_status(snapshot.deployment, status):
             self._tell_news(snapshot.deployment, status)
-            if decision.unsupported:
-                self._warn(snapshot.deployment, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED)
+            if decision.refusal:
+                self._warn(snapshot.deployment, REASON_NO_TARGET_CLUSTER, decision.refusal)
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
         if turn is not None and turn.waits:
             return Outcome(turn.again_in, "what others may have written is settled then")
@@ -200,6 +217,32 @@ class DeploymentReconciler:
             deployment = await self._note(deployment, marks.change, errors)
         return deployment, bool(refusals)
 
+    async def _hand_over(self, deployment: MachineDeployment) -> list[KubeError]:
+        """Let machines that are updated in place change their sets."""
+        errors = await self._unpin(deployment)
+        updates = self._updates_of(self._look_at(deployment))
+        if updates is not None and self._mover is not None:
+            errors += await self._mover.move(updates)
+        return errors
+
+    async def _unpin(
+        self, deployment: MachineDeployment, *, resized: AbstractSet[str] = frozenset()
+    ) -> list[KubeError]:
+        """Take the mark off machines that came into sets which account for them by now."""
+        changes = unpinned(self._look_at(deployment), resized=resized)
+        return [*await self._sets.patch_machines(changes)]
+
+    def _look_closely(
+        self, deployment: MachineDeployment
+    ) -> tuple[DeploymentSnapshot, UpdateView | None]:
+        """Look at Nodes, too, where machines are updated in place."""
+        snapshot = self._look_at(deployment)
+        updates = self._updates_of(snapshot)
+        return (snapshot, None) if updates is None else (updates.counted(), updates)
+
+    def _updates_of(self, snapshot: DeploymentSnapshot) -> UpdateView | None:
+        return self._mover.look(snapshot) if self._mover is not None else None
+
     async def _roll_back(self, snapshot: DeploymentSnapshot) -> bool:
         asked = (
             None
@@ -226,7 +269,7 @@ class DeploymentReconciler:
             deployment,
             snapshot.sets,
             replicas=decision.create,
-            bounds=bounds_of(deployment.spec),
+            bounds=recorded_bounds(deployment.spec),
         )
         try:
             await self._sets.create(deployment, wanted)
@@ -245,7 +288,7 @@ class DeploymentReconciler:
         return True
 
     async def _change_sets(
-        self, snapshot: DeploymentSnapshot, decision: Decision
+        self, snapshot: DeploymentSnapshot, decision: Decision, updates: UpdateView | None
     ) -> list[KubeError]:
         """Write what the sets should be. A refusal ends it: the next pass decides anew."""
         if decision.create is not None:
@@ -257,11 +300,13 @@ class DeploymentReconciler:
         )
         try:
             now = self._clock.now()
-            for present, wanted in wanted_sets(snapshot, decision, now, marking=marking):
+            for present, wanted in wanted_sets(
+                snapshot, decision, now, marking=marking, updates=updates
+            ):
                 await self._sets.change(snapshot.deployment, present, wanted)
         except KubeError as error:
             return [error]
-        return []
+        return await self._unpin(snapshot.deployment, resized=decision.settling)
 
     async def _number(
         self, snapshot: DeploymentSnapshot, errors: list[KubeError]
@@ -275,11 +320,18 @@ class DeploymentReconciler:
         return await self._note(deployment, change, errors)
 
     async def _mark_nodes(
-        self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus
+        self,
+        snapshot: DeploymentSnapshot,
+        status: MachineDeploymentStatus,
+        updates: UpdateView | None,
+        decision: Decision,
     ) -> list[KubeError]:
-        if self._nodes is None or snapshot.deployment.spec.paused:
+        if self._nodes is None:
             return []
-        errors = [*await self._nodes.mark(snapshot, status)]
+        marked = self._nodes.mark(snapshot, status, updates=updates, select=decision.select)
+        errors = [*await marked]
+        if snapshot.deployment.spec.paused:
+            return errors
         if snapshot.new is not None and has_tainted_nodes(snapshot.new) and not errors:
             change = set_change(snapshot.new, without_taint_annotation(snapshot.new))
             errors += await self._sets.try_patch(snapshot.new, change)

@@ -39,9 +39,11 @@ from mcm.api.templates import labels_of, machine_spec_of, with_label
 from mcm.api.timestamps import rfc3339
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
-from mcm.controllers.deployment.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.bounds import Bounds, recorded_bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import OWNERSHIP, DeploymentSnapshot, by_age
+from mcm.controllers.deployment.in_place_update.scale_up import locked_labels
+from mcm.controllers.deployment.in_place_update.standing import UpdateView
 from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
 from mcm.controllers.deployment.startup_failures import was_complete
 from mcm.controllers.deployment.templates import same_template, set_name, template_hash
@@ -164,16 +166,30 @@ def set_change(present: MachineSet, wanted: MachineSet) -> JSONObject:
 
 
 def wanted_sets(
-    snapshot: DeploymentSnapshot, decision: Decision, now: datetime, *, marking: bool
+    snapshot: DeploymentSnapshot,
+    decision: Decision,
+    now: datetime,
+    *,
+    marking: bool,
+    updates: UpdateView | None = None,
 ) -> Iterator[tuple[MachineSet, MachineSet]]:
-    """Yield each set that can be changed with what it should be, the new one first.
+    """Yield each set that can be changed with what it should be: those that grow after those that
+    do not, and else the new one first.
 
     One write thus brings a set its size, the word of it, and all that follows its deployment.
-    ``marking``: nodes of old sets get a taint, and the sets are to say so beforehand.
+    ``marking``: nodes of old sets get a taint, and the sets are to say so beforehand. ``updates``:
+    where machines stand in an update in place, if one is known of.
     """
+
+    def grows(machine_set: MachineSet) -> bool:
+        size = machine_set.spec.replicas
+        return decision.targets.get(machine_set.metadata.uid, size) > size
+
     living = [s for s in snapshot.sets if s.metadata.deletion_timestamp is None]
-    for present in sorted(living, key=lambda s: s is not snapshot.new):
+    for present in sorted(living, key=lambda s: (grows(s), s is not snapshot.new)):
         wanted = _sized(present, snapshot, decision)
+        if updates is not None:
+            wanted = _labelled(wanted, locked_labels(updates, present))
         if present is snapshot.new:
             wanted = updated_set(wanted, snapshot.deployment, snapshot.old)
         elif marking and snapshot.new and snapshot.machines[present.metadata.uid]:
@@ -229,11 +245,16 @@ def _sized(present: MachineSet, snapshot: DeploymentSnapshot, decision: Decision
     sized = msgspec.structs.replace(
         present, spec=msgspec.structs.replace(present.spec, replicas=replicas)
     )
-    return _annotated(sized, dict(size_annotations(bounds_of(snapshot.deployment.spec))))
+    return _annotated(sized, dict(size_annotations(recorded_bounds(snapshot.deployment.spec))))
 
 
 def _annotated(machine_set: MachineSet, more: dict[str, str]) -> MachineSet:
     return _with_annotations(machine_set, {**machine_set.metadata.annotations, **more})
+
+
+def _labelled(machine_set: MachineSet, labels: Mapping[str, str]) -> MachineSet:
+    metadata = msgspec.structs.replace(machine_set.metadata, labels=dict(labels))
+    return msgspec.structs.replace(machine_set, metadata=metadata)
 
 
 def _with_annotations(machine_set: MachineSet, annotations: dict[str, str]) -> MachineSet:

@@ -32,9 +32,10 @@ from mcm.controllers.deployment.conditions import (
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.frozen import hindrance, with_frozen
+from mcm.controllers.deployment.in_place_update.remarks import with_remark
 from mcm.controllers.deployment.pause import with_paused
 from mcm.controllers.deployment.progress import (
-    REASON_STRATEGY_NOT_SUPPORTED,
+    REASON_NO_TARGET_CLUSTER,
     Failing,
     evaluated,
     failing_new_set,
@@ -48,11 +49,6 @@ from mcm.controllers.deployment.surge_pool.conditions import with_pool
 from mcm.controllers.deployment.surge_pool.turns import Turn
 from mcm.controllers.overshooting.limits import Limits
 
-NOT_SUPPORTED = (
-    "spec.strategy.type: machines cannot be updated in place yet, so the machines of the former "
-    "template stay as they are; use RollingUpdate or Recreate, or take the template back"
-)
-
 
 def status_after(
     snapshot: DeploymentSnapshot,
@@ -62,15 +58,17 @@ def status_after(
     created: bool,
     turn: Turn | None = None,
     limits: Limits | None = None,
+    remark: str = "",
 ) -> MachineDeploymentStatus:
     """Return the status to be written; it equals the present one if there is nothing to say.
 
     ``created``: the new set was made in this pass. ``turn``: what its surge pool means for it.
     ``limits`` are those at which sets are frozen and unfrozen, None: they are not known.
+    ``remark``: what there is to say about machines that are updated in place.
     """
     deployment, conditions = snapshot.deployment, snapshot.deployment.status.conditions
-    if decision.unsupported:
-        conditions = refused(conditions, REASON_STRATEGY_NOT_SUPPORTED, NOT_SUPPORTED, now)
+    if decision.refusal:
+        conditions = refused(conditions, REASON_NO_TARGET_CLUSTER, decision.refusal, now)
     else:
         conditions = without_refusal(conditions)
     conditions = with_pause(conditions, paused=deployment.spec.paused, now=now)
@@ -88,10 +86,10 @@ def status_after(
     )
     conditions = with_new_set(counted.conditions, snapshot.new, created=created, now=now)
     counted = _with(counted, with_frozen(conditions, snapshot, limits, now))
-    if not decision.rolling or (turn and turn.waits):
-        return counted
-    why, failing = hindrance(snapshot, limits), _failing(snapshot, now)
-    return evaluated(deployment, counted, snapshot.new, now, hindrance=why, failing=failing)
+    if decision.rolling and not (turn and turn.waits):
+        why, failing = hindrance(snapshot, limits), _failing(snapshot, now)
+        counted = evaluated(deployment, counted, snapshot.new, now, hindrance=why, failing=failing)
+    return _with(counted, with_remark(counted.conditions, remark))
 
 
 def _failing(snapshot: DeploymentSnapshot, now: datetime) -> Failing | None:

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.api.machine import DeploymentStrategy, MachineDeploymentSpec
+from mcm.api.machine import DeploymentStrategy, InPlaceUpdate, MachineDeploymentSpec
 from mcm.controllers.deployment.bounds import (
     Bounds,
     OutOfBounds,
     bounds_of,
     check_rollout,
     check_scaling,
+    recorded_bounds,
 )
 from mcm.controllers.deployment.fleet import Fleet, Targets
 from tests.unit.deployment.fleet_model import Number, rolling
@@ -39,10 +40,32 @@ def test_shares_round_up_for_surge_and_down_for_unavailable(
     assert bounds.desired == replicas
 
 
-@pytest.mark.parametrize("kind", ["Recreate", "InPlaceUpdate"])
-def test_other_strategies_have_neither(kind: str) -> None:
-    spec = MachineDeploymentSpec(replicas=4, strategy=DeploymentStrategy(type=kind))
+def test_recreate_has_neither() -> None:
+    spec = MachineDeploymentSpec(replicas=4, strategy=DeploymentStrategy(type="Recreate"))
     assert bounds_of(spec) == Bounds(4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "surge", "unavailable", "wanted"),
+    [
+        ("Auto", 2, 1, Bounds(10, surge=2, unavailable=1)),
+        ("Auto", "25%", "25%", Bounds(10, surge=3, unavailable=2)),
+        ("Auto", 0, 0, Bounds(10, unavailable=1)),
+        ("Auto", 1, 0, Bounds(10, surge=1)),
+        ("Auto", 0, 99, Bounds(10, unavailable=10)),
+        ("Manual", 2, 1, Bounds(10, unavailable=1)),
+        ("Manual", 2, 0, Bounds(10, unavailable=1)),
+        ("Manual", 0, "30%", Bounds(10, unavailable=3)),
+    ],
+)
+def test_an_update_in_place_has_its_own_and_people_have_no_surge(
+    kind: str, surge: Number, unavailable: Number, wanted: Bounds
+) -> None:
+    block = InPlaceUpdate(max_surge=surge, max_unavailable=unavailable, orchestration_type=kind)
+    strategy = DeploymentStrategy(type="InPlaceUpdate", in_place_update=block)
+    spec = MachineDeploymentSpec(replicas=10, strategy=strategy)
+    assert bounds_of(spec) == wanted
+    assert recorded_bounds(spec) == Bounds(10, unavailable=wanted.unavailable)
 
 
 def test_a_strategy_that_says_nothing_replaces_one_at_a_time() -> None:

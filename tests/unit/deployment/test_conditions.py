@@ -15,7 +15,7 @@ from mcm.api.machine import (
 )
 from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.conditions import Conditions, find, with_condition
-from mcm.controllers.deployment.decision import Decision
+from mcm.controllers.deployment.decision import NO_NODES, Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.pause import with_paused
 from mcm.controllers.deployment.progress import (
@@ -297,7 +297,7 @@ def test_while_paused_progress_is_not_judged() -> None:
     assert (condition.status, condition.reason) == ("Unknown", "DeploymentPaused")
 
 
-@pytest.mark.parametrize("reason", ["InvalidSpec", "StrategyNotSupported", "MachineSetCreateError"])
+@pytest.mark.parametrize("reason", ["InvalidSpec", "NoTargetCluster", "MachineSetCreateError"])
 def test_a_refusal_ends_when_something_can_be_done(reason: str) -> None:
     refused = counts(3, 3, 3, conditions=(progressing(reason, status="False"),))
     new = serving("new", 3)
@@ -307,20 +307,20 @@ def test_a_refusal_ends_when_something_can_be_done(reason: str) -> None:
     assert (condition.status, condition.reason) == ("True", "NewMachineSetAvailable")
 
 
-def test_an_unsupported_update_is_told_once_and_other_conditions_stay() -> None:
+def test_an_update_that_cannot_be_carried_out_is_told_once_and_other_conditions_stay() -> None:
     others = MachineDeploymentCondition(type="SomebodyElses", status="True")
     new = serving("new", 3)
     source = deployment(3, status=counts(3, 3, 3, conditions=(others,)))
-    unsupported = Decision(unsupported=True)
+    refused = Decision(refusal=NO_NODES)
     snapshot = DeploymentSnapshot.of(source, [new], {new.metadata.uid: ()})
-    status = status_after(snapshot, unsupported, NOW, created=False)
+    status = status_after(snapshot, refused, NOW, created=False)
     condition = find(status.conditions, "Progressing")
     assert condition is not None
-    assert (condition.status, condition.reason) == ("False", "StrategyNotSupported")
+    assert (condition.status, condition.reason) == ("False", "NoTargetCluster")
     assert "spec.strategy.type" in condition.message
     assert find(status.conditions, "SomebodyElses") is others
     again = DeploymentSnapshot.of(deployment(3, status=status), [new], {new.metadata.uid: ()})
-    assert status_after(again, unsupported, ago(-60), created=False) == status
+    assert status_after(again, refused, ago(-60), created=False) == status
 
 
 def test_a_condition_keeps_its_place_and_its_transition_time() -> None:

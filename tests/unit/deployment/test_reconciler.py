@@ -705,21 +705,21 @@ IN_PLACE = {
 }
 
 
-def test_an_update_in_place_is_refused_loudly_and_scaling_goes_on() -> None:
+def test_an_update_in_place_without_nodes_is_refused_loudly_and_scaling_goes_on() -> None:
     async def scenario() -> None:
-        async with Field() as field:
+        async with Field(Cluster(target=False)) as field:
             await field.deploy(replicas=2, strategy=IN_PLACE)
             assert field.available == 2
             assert field.progress() == "NewMachineSetAvailable"
             await field.update("class-b")
             await field.settle(60)
             assert field.classes() == ["class-a"] * 2
-            assert field.progress() == "StrategyNotSupported"
-            assert field.cluster.events.reasons().count("StrategyNotSupported") == 1
+            assert field.progress() == "NoTargetCluster"
+            assert field.cluster.events.reasons().count("NoTargetCluster") == 1
             await field.change(replicas=3)
             await field.settle(60)
             assert field.classes() == ["class-a"] * 3
-            assert field.progress() == "StrategyNotSupported"
+            assert field.progress() == "NoTargetCluster"
             field.cluster.writes.clear()
             await field.settle(3600)
             assert field.cluster.writes == []

@@ -157,7 +157,7 @@ class PoolTurns:
 
 
 def _goes_on(decision: Decision) -> bool:
-    return bool(decision.targets) or bool(decision.create)
+    return bool(decision.targets or decision.create or decision.select)
 
 
 def _claims_of(snapshot: DeploymentSnapshot, decision: Decision) -> Iterator[Claim]:
