@@ -101,6 +101,7 @@ _ANNOTATIONS: Final[Mapping[str, tuple[Collection[str], Complaint]]] = {
     names.ANNOTATION_PRESERVE: ((_MACHINE,), _no_preserve_value),
     names.ANNOTATION_MARKED_FOR_DELETION: ((_MACHINE,), _no_time),
     names.ANNOTATION_REPLICA_CHANGE_BY_SCALER: ((_SET, _DEPLOYMENT), _no_time),
+    names.ANNOTATION_ROLLBACK_AFTER: ((_DEPLOYMENT,), _no_duration),
     names.ANNOTATION_SURGE_POOL: ((_DEPLOYMENT,), _no_pool),
     names.ANNOTATION_TRIGGER_DELETION: ((_DEPLOYMENT,), _no_deletion_list),
 }

@@ -13,6 +13,8 @@ from mcm.api.names import (
     ANNOTATION_PRESERVE,
     ANNOTATION_PRIORITY,
     ANNOTATION_REPLICA_CHANGE_BY_SCALER,
+    ANNOTATION_ROLLBACK_AFTER,
+    ANNOTATION_SURGE_POOL,
     ANNOTATION_TRIGGER_DELETION,
     LABEL_SELECTED_FOR_UPDATE,
 )
@@ -107,6 +109,16 @@ _IN_PLACE = "spec.strategy.inPlaceUpdate"
             MachineDeployment,
             _annotated(ANNOTATION_TRIGGER_DELETION, "one~2026-01-01T00:00:00Z,two~today"),
             f"metadata.annotations[{ANNOTATION_TRIGGER_DELETION}]",
+        ),
+        (
+            MachineDeployment,
+            _annotated(ANNOTATION_ROLLBACK_AFTER, "a while"),
+            f"metadata.annotations[{ANNOTATION_ROLLBACK_AFTER}]",
+        ),
+        (
+            MachineDeployment,
+            _annotated(ANNOTATION_SURGE_POOL, " "),
+            f"metadata.annotations[{ANNOTATION_SURGE_POOL}]",
         ),
         (
             MachineDeployment,

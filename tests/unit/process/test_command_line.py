@@ -93,6 +93,13 @@ def test_defaults_are_those_of_the_options(seen: list[Options]) -> None:
         (["--max-in-flight=0"], "--max-in-flight"),
         (["--simulate-cloud", "--target-kubeconfig=none", "--control-kubeconfig=x"], "--simulate"),
         (["--log-format=xml"], "--log-format"),
+        (["--max-replicas=-1"], "--max-replicas: must not be negative"),
+        (["--webhook-port=65536", "--webhook-cert-dir=x"], "--webhook-port: 65536 is not a port"),
+        (["--webhook-port=9443"], "--webhook-cert-dir: required with --webhook-port"),
+        (
+            ["--webhook-port=10258", "--webhook-cert-dir=x"],
+            "--webhook-port: must not be that of --port",
+        ),
     ],
 )
 def test_a_bad_flag_is_named(arguments: list[str], complaint: str, seen: list[Options]) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mcm.api.meta import JSONObject
 from mcm.cli import main
+from mcm.sandbox import samples as sandbox_samples
 from mcm.validate.document import judged
 from mcm.validate.finding import Document, Place
 from mcm.validate.provider_specs import unchecked
@@ -57,6 +58,12 @@ def test_good_manifests_pass_in_silence(tmp_path: Path) -> None:
     result = validate("-f", str(file), "--strict", "--provider", "simulated")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "2 objects looked at: 0 errors, 0 warnings; not looked into: 1 Secret\n"
+
+
+def test_the_samples_are_good() -> None:
+    samples = Path(sandbox_samples.__file__).parent
+    result = validate("-f", str(samples), "--strict", "--provider", "simulated")
+    assert (result.exit_code, result.stdout) == (0, "")
 
 
 def test_each_fault_is_a_line_with_its_place(tmp_path: Path) -> None:
