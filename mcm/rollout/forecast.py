@@ -13,6 +13,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import final
 
+from mcm.api.machine import MachineSet
+from mcm.api.names import LABEL_FREEZE, LABEL_SELECTED_FOR_UPDATE, LABEL_VALUE_TRUE
+from mcm.api.strategies import is_orchestrated_by_people
 from mcm.controllers.deployment.bounds import bounds_of, must_serve, room
 from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
@@ -37,12 +40,14 @@ class Deletion:
 @dataclass(frozen=True, slots=True)
 class Step:
     """What is written at once, and how many machines there are then: those leaving included, and
-    those that serve. ``wait`` comes after it; without one, the next step follows at once."""
+    those that serve. ``selects`` names machines which are to be updated in place. ``wait`` comes
+    after it; without one, the next step follows at once."""
 
     sizes: tuple[Resize, ...] = ()
     creates: Mapping[str, int] = field(default_factory=dict)
     deletes: tuple[Deletion, ...] = ()
     note: str = ""
+    selects: tuple[str, ...] = ()
     machines: int = 0
     serving: int = 0
     wait: Wait | None = None
@@ -50,7 +55,7 @@ class Step:
     @property
     def is_act(self) -> bool:
         """Whether anything is written; at the very beginning there may be a wait alone."""
-        return bool(self.note or self.sizes or self.creates or self.deletes)
+        return bool(self.note or self.sizes or self.creates or self.deletes or self.selects)
 
 
 class Outcome(StrEnum):
@@ -59,7 +64,7 @@ class Outcome(StrEnum):
     COMPLETE = "complete"
     PAUSED = "paused"
     FROZEN = "frozen"
-    UNSUPPORTED = "unsupported"
+    MANUAL = "manual"
     STUCK = "stuck"
 
 
@@ -126,15 +131,16 @@ class Forecast:
         model = self._model
         note = self._roll_back()
         self._pass_on_marks()
-        snapshot = model.snapshot()
+        snapshot = model.look()
         self._decision = next_step(snapshot, model.now, self.pool.bounds(snapshot, model.now))
         sizes = model.carry_out(self._decision)
         acts = model.sets_act()
         self._withheld = acts.withheld
-        if not (note or sizes or acts):
+        selects = tuple(sorted(self._decision.select))
+        if not (note or sizes or acts or selects):
             return None
-        step = Step(sizes, dict(acts.created), tuple(self._deletions(acts)), note)
-        return self._counted(step)
+        deletes = tuple(self._deletions(acts))
+        return self._counted(Step(sizes, dict(acts.created), deletes, note, selects))
 
     def _counted(self, step: Step) -> Step:
         machines = tuple(self._model.machines())
@@ -173,15 +179,22 @@ class Forecast:
         if self._is_complete(snapshot):
             removed = beyond_history(snapshot.old, spec.revision_history_limit)
             return Ending(Outcome.COMPLETE, removed=tuple(s.metadata.name for s in removed))
-        if self._withheld:
-            reasons = (f"{name}: {why}" for name, why in self._withheld.items())
+        if frozen := [s.metadata.name for s in snapshot.sets if self._is_frozen(s)]:
+            reasons = (f"{name}: {self._withheld[name]}" for name in frozen)
             return Ending(Outcome.FROZEN, tuple(reasons))
         if spec.paused:
             return Ending(Outcome.PAUSED, ("the deployment is paused: only its size is changed",))
-        if self._decision.refusal:
-            why = "machines are updated in place as the agents on their Nodes report: not foretold"
-            return Ending(Outcome.UNSUPPORTED, (why,))
+        selectable = self._model.look().in_place
+        if selectable is not None and selectable.selectable and is_orchestrated_by_people(spec):
+            names = ", ".join(selectable.selectable)
+            why = f"people select whom to update in place, by {LABEL_SELECTED_FOR_UPDATE}: {names}"
+            return Ending(Outcome.MANUAL, (why,))
         return Ending(Outcome.STUCK, tuple(self._obstacles(snapshot)))
+
+    def _is_frozen(self, machine_set: MachineSet) -> bool:
+        """Tell whether the set lacks machines that it may not make, for it is frozen."""
+        frozen = machine_set.metadata.labels.get(LABEL_FREEZE) == LABEL_VALUE_TRUE
+        return frozen and machine_set.metadata.name in self._withheld
 
     def _is_complete(self, snapshot: DeploymentSnapshot) -> bool:
         new, desired = snapshot.new, snapshot.deployment.spec.replicas

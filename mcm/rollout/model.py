@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from mcm.api.codec import decode_object, read_object, to_json_object
+from mcm.api.core import Node
 from mcm.api.machine import (
     MACHINE_DEPLOYMENTS,
     MACHINES,
@@ -24,13 +25,15 @@ from mcm.api.machine import (
     MachinePhase,
     MachineSet,
 )
-from mcm.api.meta import JSONObject, Resource
-from mcm.api.names import PRESERVE_AUTO
+from mcm.api.meta import JSONObject, ObjectMeta, Resource
+from mcm.api.names import LABEL_CANDIDATE_FOR_UPDATE, LABEL_SELECTED_FOR_UPDATE, PRESERVE_AUTO
 from mcm.api.patches import merged
-from mcm.controllers.deployment.bounds import bounds_of
+from mcm.controllers.deployment.bounds import recorded_bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot, by_age
-from mcm.controllers.deployment.sets import new_set, wanted_sets
+from mcm.controllers.deployment.in_place_update.standing import Standing, UpdateView
+from mcm.controllers.deployment.in_place_update.transfer import transfer_change, unpinned
+from mcm.controllers.deployment.sets import completed_sets, new_set, wanted_sets
 from mcm.controllers.machineset.machine_template import new_machine
 from mcm.controllers.machineset.preservation.budget import Subject, annotation, budget_of
 from mcm.controllers.machineset.preservation.protection import protected_until
@@ -43,6 +46,7 @@ PRESERVE_TIMEOUT: Final = timedelta(days=3)
 flag: a file does not say with which flags its manager runs."""
 
 _ON_ITS_WAY: Final = frozenset({"", MachinePhase.PENDING})
+_BEING_UPDATED: Final = frozenset({Standing.UNDER_WAY, Standing.UPDATED})
 _TICK: Final = timedelta(seconds=1)
 
 K = TypeVar("K", Machine, MachineDeployment)
@@ -61,10 +65,11 @@ class Resize:
 @final
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What has to happen before the next step: machines come up, and go."""
+    """What has to happen before the next step: machines come up, go, or are updated in place."""
 
     coming: int = 0
     going: int = 0
+    updating: int = 0
 
 
 @final
@@ -84,7 +89,8 @@ class SetActs:
 class Model:
     """How it all is at ``now``; ``seen`` is where it begins.
 
-    ``new_machines_fail`` supposes that nothing which is made from now on ever comes up.
+    ``new_machines_fail`` supposes that nothing which is made from now on ever comes up, and no
+    update in place ever ends.
     """
 
     def __init__(
@@ -100,12 +106,25 @@ class Model:
         self._real = {m.metadata.name for m in self.machines()}
         self._new_machines_fail = new_machines_fail
         self._made = 0
+        self._selected: set[str] = set()
 
     # ---- looking ---------------------------------------------------------------------------------
 
     def snapshot(self) -> DeploymentSnapshot:
         machines = {uid: tuple(owned.values()) for uid, owned in self._machines.items()}
         return DeploymentSnapshot.of(self.deployment, by_age(self._sets.values()), machines)
+
+    def look(self) -> DeploymentSnapshot:
+        """Return the snapshot to decide by, which counts who is being updated in place."""
+        snapshot = self.snapshot()
+        return UpdateView.of(snapshot, self._node_of).counted()
+
+    def _node_of(self, machine: Machine) -> Node:
+        """Return a Node as a machine would have one: nothing of it is known but what the model has
+        written there. A machine in the middle of an update shows that by its phase."""
+        asked = machine.metadata.name in self._selected
+        labels = dict.fromkeys((LABEL_CANDIDATE_FOR_UPDATE, LABEL_SELECTED_FOR_UPDATE), "true")
+        return Node(metadata=ObjectMeta(name=machine.node_name, labels=labels if asked else {}))
 
     def machines(self) -> Iterator[Machine]:
         for owned in self._machines.values():
@@ -128,7 +147,9 @@ class Model:
         )
 
     def serving(self) -> int:
-        return sum(self._available_of(uid) for uid in self._sets)
+        """Count the machines that are available, and not being updated."""
+        asked = sum(m.metadata.name in self._selected for m in self.machines())
+        return sum(self._available_of(uid) for uid in self._sets) - asked
 
     def _available_of(self, uid: str) -> int:
         min_ready = min_ready_of(self._sets[uid])
@@ -150,16 +171,23 @@ class Model:
         snapshot = self.snapshot()
         if decision.create is not None:
             return (self._create_set(snapshot, decision.create),)
+        self._selected |= decision.select
         sizes: list[Resize] = []
-        for present, wanted in wanted_sets(snapshot, decision, self.now, marking=False):
+        view = UpdateView.of(snapshot, self._node_of)
+        wanted_now = wanted_sets(snapshot, decision, self.now, marking=False, updates=view)
+        for present, wanted in wanted_now:
             self._sets[present.metadata.uid] = wanted
             if wanted.spec.replicas != present.spec.replicas:
                 name = present.metadata.name
                 sizes.append(Resize(name, present.spec.replicas, wanted.spec.replicas))
+        for machine, change in tuple(unpinned(self.snapshot())):
+            self.change_machine(machine, change)
         return tuple(sizes)
 
     def _create_set(self, snapshot: DeploymentSnapshot, replicas: int) -> Resize:
-        bounds = bounds_of(self.deployment.spec)
+        for present, marked in completed_sets(snapshot):
+            self._sets[present.metadata.uid] = marked
+        bounds = recorded_bounds(self.deployment.spec)
         made = new_set(self.deployment, snapshot.sets, replicas=replicas, bounds=bounds)
         name = made.metadata.name
         metadata = msgspec.structs.replace(
@@ -260,12 +288,34 @@ class Model:
         """Let those on their way come up, and those being deleted go; None if there are none."""
         before = self.serving()
         self.now += _TICK
+        updating = self._update_in_place()
         going = sum(map(self._let_go, tuple(self._sets)))
         self.now = max((self.now, *self._moments()))
-        coming = self.serving() - before
+        coming = max(0, self.serving() - before - updating)
         for uid in self._sets:
             self._report(uid)
-        return Wait(coming, going) if coming or going else None
+        return Wait(coming, going, updating) if coming or going or updating else None
+
+    def _update_in_place(self) -> int:
+        """Let the updates under way succeed: their machines move to the new set, or stay in the one
+        that is the new one again."""
+        view = UpdateView.of(self.snapshot(), self._node_of)
+        if self._new_machines_fail or not view.strategy:
+            return 0
+        done = [m for m in view.members.values() if m.standing in _BEING_UPDATED]
+        for member in done:
+            name = member.name
+            target = view.destination(member) or member.owner
+            machine = self._machines[member.owner.metadata.uid].pop(name)
+            if target is not member.owner:
+                machine = _changed(
+                    MACHINES, machine, transfer_change(machine, member.owner, target)
+                )
+            self._machines[target.metadata.uid][name] = _in_phase(
+                machine, MachinePhase.RUNNING, self.now
+            )
+            self._selected.discard(name)
+        return len(done)
 
     def _let_go(self, uid: str) -> int:
         """Drop the machines that are being deleted, and with the last one a set that is, too."""

@@ -47,7 +47,8 @@ _STEPS: Final = 30
 @click.option("--to-revision", "revision", type=click.IntRange(min=0),
               help="Suppose `mcm rollout undo` to this revision; 0 is the last one.")  # fmt: skip
 @click.option("--new-machines-fail", is_flag=True,
-              help="Suppose that no new machine ever comes up: how far would it go?")  # fmt: skip
+              help="Suppose that no new machine comes up, and no update in place ends: how far "
+                   "would it go?")  # fmt: skip
 @click.option("--steps", default=_STEPS, show_default=True, type=click.IntRange(min=0),
               help="The most steps to show; 0: all.")  # fmt: skip
 @options.output("text", "json")

@@ -116,6 +116,9 @@ def _what(step: Step) -> Iterator[str]:
         yield _resizing(resize)
         if resize.set in deletions:
             yield from _deleting(deletions[resize.set])
+    if step.selects:
+        yield f"update {_count(len(step.selects))} in place"
+        yield from _names("update", step.selects)
     for name, count in step.creates.items():
         if name not in resized:
             yield f"{name}: make {_count(count)}"
@@ -132,13 +135,16 @@ def _resizing(resize: Resize) -> str:
 
 
 def _deleting(deletion: Deletion) -> Iterator[str]:
-    for name in deletion.names[:_MOST_NAMES]:
-        yield f"  delete {name}"
-    rest = len(deletion.names) - _MOST_NAMES
-    if rest > 0:
-        yield f"  … and {rest} more"
+    yield from _names("delete", deletion.names)
     if deletion.others:
         yield f"  delete {deletion.others} of those made here"
+
+
+def _names(verb: str, names: Sequence[str]) -> Iterator[str]:
+    for name in names[:_MOST_NAMES]:
+        yield f"  {verb} {name}"
+    if len(names) > _MOST_NAMES:
+        yield f"  … and {len(names) - _MOST_NAMES} more"
 
 
 def _waiting(wait: Wait | None) -> str:
@@ -148,6 +154,8 @@ def _waiting(wait: Wait | None) -> str:
         parts.append(f"{_count(wait.coming)} to serve")
     if wait.going:
         parts.append(f"{_count(wait.going)} to be gone")
+    if wait.updating:
+        parts.append(f"{_count(wait.updating)} to be updated")
     return f"wait for {' and '.join(parts)}"
 
 
@@ -220,7 +228,14 @@ def _step_json(step: Step) -> JSONObject:
         "deletes": [
             {"set": d.set, "machines": list(d.names), "others": d.others} for d in step.deletes
         ],
+        "updatesInPlace": list(step.selects),
         "machines": step.machines,
         "serving": step.serving,
-        "wait": {"toServe": wait.coming, "toBeGone": wait.going} if wait else None,
+        "wait": {
+            "toServe": wait.coming,
+            "toBeGone": wait.going,
+            "toBeUpdated": wait.updating,
+        }
+        if wait
+        else None,
     }

@@ -3,6 +3,8 @@ and the same machines deleted."""
 
 from __future__ import annotations
 
+import asyncio
+
 import orjson
 import pytest
 
@@ -15,6 +17,8 @@ from mcm.rollout.supposition import Namespace, Supposition, supposed
 from mcm.sandbox import samples
 from mcm.simulation.harness import Simulation, name_of
 from mcm.simulation.virtualtime import run_virtual
+from tests.simulation.in_place import Agents
+from tests.thoroughness import part_of
 
 Sizes = dict[str, int]
 
@@ -107,18 +111,18 @@ async def begin(sim: Simulation, replicas: int, strategy: JSONObject, **more: ob
     await sim.pass_time(60)
 
 
-@pytest.mark.parametrize(
-    ("replicas", "strategy"),
-    [
-        (3, rolling(1, 0)),
-        (3, rolling(0, 1)),
-        (4, rolling(4, 0)),
-        (4, rolling(0, 4)),
-        (5, rolling("20%", "0%")),
-        (3, RECREATE),
-        (0, rolling(1, 0)),
-    ],
-)
+ROLLOUTS = [
+    (3, rolling(1, 0)),
+    (4, rolling(4, 0)),
+    (3, rolling(0, 1)),
+    (4, rolling(0, 4)),
+    (3, RECREATE),
+    (5, rolling("20%", "0%")),
+    (0, rolling(1, 0)),
+]
+
+
+@pytest.mark.parametrize(("replicas", "strategy"), part_of(ROLLOUTS, one_in=2))
 def test_a_rollout_takes_the_forecast_steps(replicas: int, strategy: JSONObject) -> None:
     async def main() -> None:
         async with Simulation(seed=3) as sim:
@@ -156,5 +160,33 @@ def test_a_rollback_in_the_middle_of_a_rollout_is_forecast_from_there() -> None:
             await sim.client.patch(MACHINE_DEPLOYMENTS, "sample", spec, namespace="default")
             await sim.until(lambda: sorted(sizes_of(sim).values()) == [2, 2], within=600)
             await compare(sim, {"template": {"spec": {"class": {"name": "small"}}}})
+
+    run_virtual(main)
+
+
+IN_PLACE = [(1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize(("surge", "unavailable"), part_of(IN_PLACE, one_in=2))
+def test_an_update_in_place_takes_the_forecast_steps(surge: int, unavailable: int) -> None:
+    async def main() -> None:
+        async with Simulation(seed=3) as sim:
+            limits = {
+                "maxSurge": surge,
+                "maxUnavailable": unavailable,
+                "orchestrationType": "Auto",
+            }
+            strategy: JSONObject = {
+                "type": "InPlaceUpdate",
+                "rollingUpdate": None,
+                "inPlaceUpdate": limits,
+            }
+            working = asyncio.create_task(Agents(sim).run())
+            try:
+                await begin(sim, 3, strategy)
+                await compare(sim, NEW_CLASS)
+            finally:
+                working.cancel()
+                await asyncio.wait({working})
 
     run_virtual(main)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcm.api.machine import DeploymentStrategy, MachinePhase, RollbackConfig
+from mcm.api.machine import DeploymentStrategy, InPlaceUpdate, MachinePhase, RollbackConfig
 from mcm.api.names import (
     ANNOTATION_REPLICA_CHANGE_BY_SCALER,
     ANNOTATION_REVISION,
@@ -313,3 +313,60 @@ def test_the_members_of_a_pool_share_its_budget() -> None:
     ending = behind.ending()
     assert ending.outcome is Outcome.STUCK
     assert ending.reasons[0] == "it shares surge pool zones, of which these take their part: b"
+
+
+# ---- updates in place ----------------------------------------------------------------------------
+
+
+def in_place(surge: Number, unavailable: Number, *, by: str = "Auto") -> DeploymentStrategy:
+    block = InPlaceUpdate(max_surge=surge, max_unavailable=unavailable, orchestration_type=by)
+    return DeploymentStrategy(type="InPlaceUpdate", in_place_update=block)
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "at_once", "deleted", "least"),
+    [(0, 1, [1, 1, 1, 1], 0, 3), (0, 2, [2, 2], 0, 2), (1, 0, [1, 1, 1], 1, 4), (0, 4, [4], 0, 0)],
+)
+def test_machines_are_updated_in_place_within_the_limits(
+    surge: int, unavailable: int, at_once: list[int], deleted: int, least: int
+) -> None:
+    model = settled(4, in_place(surge, unavailable))
+    model.user_updates(1)
+    forecast = forecast_of(model)
+    steps = list(forecast.steps())
+    assert forecast.ending().outcome is Outcome.COMPLETE
+    turns = [step for step in steps if step.selects]
+    assert [len(step.selects) for step in turns] == at_once
+    assert [step.wait.updating for step in turns if step.wait] == at_once
+    assert sum(len(d.names) for step in steps for d in step.deletes) == deleted
+    assert min(step.serving for step in steps) == least
+    kept = {m.metadata.name for owned in forecast.snapshot.machines.values() for m in owned}
+    assert len(kept & model.machines.keys()) == 4 - deleted
+
+
+def test_people_who_select_are_told_whom_they_may() -> None:
+    model = settled(2, in_place(0, 1, by="Manual"))
+    model.user_updates(1)
+    forecast = forecast_of(model)
+    assert [step.selects for step in forecast.steps()] == [()]
+    ending = forecast.ending()
+    assert ending.outcome is Outcome.MANUAL
+    assert all(name in ending.reasons[0] for name in model.machines)
+
+
+def test_updates_in_place_that_never_end_cost_no_more_than_they_may() -> None:
+    model = settled(4, in_place(0, 1))
+    model.user_updates(1)
+    forecast = forecast_of(model, new_machines_fail=True)
+    assert [len(step.selects) for step in forecast.steps() if step.selects] == [1]
+    assert forecast.ending().outcome is Outcome.STUCK
+
+
+def test_a_machine_in_the_middle_of_its_update_is_waited_for() -> None:
+    model = settled(2, in_place(0, 1))
+    model.user_updates(1)
+    model.deployment_acts()
+    model._enter(sorted(model.machines)[0], MachinePhase.IN_PLACE_UPDATING)
+    first, *_ = (step for step in forecast_of(model).steps() if step.wait)
+    assert first.wait == Wait(updating=1)
+    assert first.serving == 1
