@@ -20,7 +20,7 @@ from mcm.controllers.deployment.bounds import bounds_of, must_serve, room
 from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions import beyond_history, rollback
-from mcm.controllers.deployment.scaling import scale_down_marks
+from mcm.controllers.deployment.scale_down_marks import scale_down_marks
 from mcm.rollout.model import Model, Resize, SetActs, Wait
 from mcm.rollout.pool import Pool
 from mcm.rollout.progress import trouble_of

@@ -49,7 +49,7 @@ from mcm.controllers.deployment.progress import (
     refused,
 )
 from mcm.controllers.deployment.revisions import beyond_history, rollback
-from mcm.controllers.deployment.scaling import scale_down_marks
+from mcm.controllers.deployment.scale_down_marks import scale_down_marks, time_of_change
 from mcm.controllers.deployment.sets import (
     SetActions,
     completed_sets,
@@ -210,7 +210,9 @@ class DeploymentReconciler:
         """
         sets = self._sets.owned(deployment)
         find = self._sets.finder_among(sets)
-        marks = scale_down_marks(deployment, find, self._clock.now())
+        marks = scale_down_marks(
+            deployment, find, self._clock.now(), changed_at=time_of_change(sets)
+        )
         refusals = await self._sets.patch_machines(marks.machines)
         errors += refusals
         if marks.change is not None:

@@ -1,35 +1,18 @@
-"""What a change of ``spec.replicas`` means: the size of each set, and which machines go first.
+"""What a change of ``spec.replicas`` means: the size of each set.
 
 Sets say, in annotations, how many replicas their deployment wanted when they were last scaled: if a
 set in use names another number than the spec, a change is due. With one set in use, that set gets
 the new size. In the middle of an update, growth goes to the new set, and a reduction is shared in
 proportion to the sets' sizes, after the machines that were chosen to go first.
-
-Together with fewer replicas the cluster autoscaler writes, on the deployment, a list
-``<machine>~<time>,…`` of those it wants gone. Each gets a priority and a time, by which its set
-deletes it first. Entries that have done their work, or never can, are taken out of the list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, final
+from collections.abc import Sequence
+from typing import Final
 
-from mcm.api.machine import Machine, MachineDeployment
-from mcm.api.meta import JSONObject
-from mcm.api.names import (
-    ANNOTATION_MARKED_FOR_DELETION,
-    ANNOTATION_PRIORITY,
-    ANNOTATION_REPLICA_CHANGE_BY_SCALER,
-    ANNOTATION_TRIGGER_DELETION,
-    PRIORITY_DELETE_FIRST,
-)
-from mcm.api.timestamps import parse_rfc3339, rfc3339
 from mcm.controllers.deployment.bounds import Bounds, must_serve, room, serving_at
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
-from mcm.controllers.replicas.membership import is_failed, is_terminating
 
 _KEEP_ALL: Final[Targets] = {}
 
@@ -162,69 +145,3 @@ def _changed(fleet: Fleet, targets: Targets) -> Targets:
     return {
         s.uid: targets[s.uid] for s in fleet.living if targets.get(s.uid, s.replicas) != s.replicas
     }
-
-
-# ---- machines chosen by the autoscaler -----------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ScaleDownMarks:
-    """``machines`` with the change each needs; ``change`` of the deployment's list, if any."""
-
-    machines: tuple[tuple[Machine, JSONObject], ...] = ()
-    change: JSONObject | None = None
-
-
-def scale_down_marks(
-    deployment: MachineDeployment, find: Callable[[str], Machine | None], now: datetime
-) -> ScaleDownMarks:
-    """Read the list. ``find`` returns the deployment's machine of a name, None if it has none."""
-    annotations = deployment.metadata.annotations
-    text = annotations.get(ANNOTATION_TRIGGER_DELETION)
-    if text is None:
-        return ScaleDownMarks()
-    when_unsaid = annotations.get(ANNOTATION_REPLICA_CHANGE_BY_SCALER, rfc3339(now))
-    pending = {
-        name: (machine, time)
-        for name, time in _entries(text, when_unsaid)
-        if (machine := find(name)) is not None and _is_to_go(machine)
-    }
-    listed = ",".join(f"{name}~{time}" for name, (_, time) in pending.items()) or None
-    kept: JSONObject = {ANNOTATION_TRIGGER_DELETION: listed}
-    changes = ((machine, _mark(machine, time)) for machine, time in pending.values())
-    return ScaleDownMarks(
-        machines=tuple((machine, change) for machine, change in changes if change),
-        change={"metadata": {"annotations": kept}} if listed != text else None,
-    )
-
-
-def _entries(text: str, when_unsaid: str) -> Iterator[tuple[str, str]]:
-    """Names and times. A name alone is an older form; what else cannot be read is left out."""
-    for entry in text.split(","):
-        name, separator, time = entry.strip().partition("~")
-        time = time if separator else when_unsaid
-        if name and _is_time(time):
-            yield name, time
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_rfc3339(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_to_go(machine: Machine) -> bool:
-    return not (is_terminating(machine) or is_failed(machine))
-
-
-def _mark(machine: Machine, time: str) -> JSONObject:
-    present: Mapping[str, str] = machine.metadata.annotations
-    wanted = {
-        ANNOTATION_PRIORITY: PRIORITY_DELETE_FIRST,
-        ANNOTATION_MARKED_FOR_DELETION: present.get(ANNOTATION_MARKED_FOR_DELETION, time),
-    }
-    missing = {key: value for key, value in wanted.items() if present.get(key) != value}
-    return {"metadata": {"annotations": missing}} if missing else {}

@@ -45,6 +45,7 @@ from mcm.controllers.deployment.fleet import OWNERSHIP, DeploymentSnapshot, by_a
 from mcm.controllers.deployment.in_place_update.scale_up import locked_labels
 from mcm.controllers.deployment.in_place_update.standing import UpdateView
 from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
+from mcm.controllers.deployment.scale_down_marks import due_annotations, followed_annotations
 from mcm.controllers.deployment.startup_failures import was_complete
 from mcm.controllers.deployment.templates import same_template, set_name, template_hash
 from mcm.controllers.fanout import fan_out, patch_each
@@ -84,7 +85,8 @@ def new_set(
     collisions = deployment.status.collision_count
     mark = template_hash(spec.template, collisions)
     selector = spec.selector or LabelSelector()
-    annotations = with_revision(copied_annotations(deployment), next_revision(old_sets))
+    copied = {**copied_annotations(deployment), **followed_annotations(deployment)}
+    annotations = with_revision(copied, next_revision(old_sets))
     return MachineSet(
         metadata=ObjectMeta(
             name=set_name(meta.name, spec.template, collisions),
@@ -194,6 +196,8 @@ def wanted_sets(
             wanted = updated_set(wanted, snapshot.deployment, snapshot.old)
         elif marking and snapshot.new and snapshot.machines[present.metadata.uid]:
             wanted = _annotated(wanted, {ANNOTATION_PREFER_NO_SCHEDULE: LABEL_VALUE_TRUE})
+        if present.metadata.uid not in decision.withheld:
+            wanted = _annotated(wanted, _times_of_change(present, snapshot))
         yield present, _with_notes(present, wanted, snapshot, now)
 
 
@@ -248,7 +252,15 @@ def _sized(present: MachineSet, snapshot: DeploymentSnapshot, decision: Decision
     return _annotated(sized, dict(size_annotations(recorded_bounds(snapshot.deployment.spec))))
 
 
-def _annotated(machine_set: MachineSet, more: dict[str, str]) -> MachineSet:
+def _times_of_change(present: MachineSet, snapshot: DeploymentSnapshot) -> Mapping[str, str]:
+    """What makes a set delete the machines that the autoscaler chose; it comes with the set's size,
+    since a set that is not smaller yet would replace them."""
+    deployment, machines = snapshot.deployment, snapshot.machines[present.metadata.uid]
+    followed = followed_annotations(deployment, present) if present is snapshot.new else {}
+    return {**followed, **due_annotations(deployment, present, machines)}
+
+
+def _annotated(machine_set: MachineSet, more: Mapping[str, str]) -> MachineSet:
     return _with_annotations(machine_set, {**machine_set.metadata.annotations, **more})
 
 

@@ -113,25 +113,30 @@ def marked_for_deletion_at(machine: Machine) -> datetime | None:
         return None
 
 
+def is_marked_for_deletion(machine: Machine) -> bool:
+    """Tell whether the autoscaler chose the machine to go first."""
+    chosen = machine.metadata.annotations.get(ANNOTATION_PRIORITY) == PRIORITY_DELETE_FIRST
+    return chosen and marked_for_deletion_at(machine) is not None
+
+
 def chosen_by_autoscaler(machine_set: MachineSet, machines: Iterable[Machine]) -> Sequence[Machine]:
     """Return the machines that the autoscaler marked for its last change of the replicas.
 
     They go even if the set has no surplus: their pods were told to leave already.
     """
-    changed_at = _replicas_changed_at(machine_set)
+    changed_at = replicas_changed_at(machine_set)
     if changed_at is None:
         return ()
     return tuple(m for m in machines if _is_marked_for(m, changed_at))
 
 
 def _is_marked_for(machine: Machine, changed_at: datetime) -> bool:
-    if machine.metadata.annotations.get(ANNOTATION_PRIORITY) != PRIORITY_DELETE_FIRST:
-        return False
-    marked_at = marked_for_deletion_at(machine)
+    marked_at = marked_for_deletion_at(machine) if is_marked_for_deletion(machine) else None
     return marked_at is not None and marked_at <= changed_at
 
 
-def _replicas_changed_at(machine_set: MachineSet) -> datetime | None:
+def replicas_changed_at(machine_set: MachineSet) -> datetime | None:
+    """When the autoscaler changed the replicas, as far as the set knows; None if it never did."""
     text = machine_set.metadata.annotations.get(ANNOTATION_REPLICA_CHANGE_BY_SCALER, "")
     try:
         return parse_rfc3339(text) if text else None

@@ -14,18 +14,12 @@ from itertools import chain
 from typing import NamedTuple, final
 
 from mcm.api.machine import Machine, MachineSet
-from mcm.api.names import ANNOTATION_FAILING_SINCE, ANNOTATION_PRIORITY, PRIORITY_DELETE_FIRST
+from mcm.api.names import ANNOTATION_FAILING_SINCE
 from mcm.controllers.machine.health.failure_permit import group_of, is_moving
-from mcm.controllers.replicas.deletion_order import marked_for_deletion_at
+from mcm.controllers.replicas.deletion_order import is_marked_for_deletion
 from mcm.controllers.replicas.joining import has_never_joined
 from mcm.informers.change import Change
 from mcm.informers.store import Store
-
-
-def is_marked_for_deletion(machine: Machine) -> bool:
-    """Tell whether the autoscaler chose the machine to go first."""
-    chosen = machine.metadata.annotations.get(ANNOTATION_PRIORITY) == PRIORITY_DELETE_FIRST
-    return chosen and marked_for_deletion_at(machine) is not None
 
 
 def is_wanted(machine: Machine, sets: Store[MachineSet]) -> bool:
