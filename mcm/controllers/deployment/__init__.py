@@ -1,7 +1,7 @@
 """The MachineDeployment controller: moves a fleet of machines from one template to the next.
 
 It owns one MachineSet a template and changes their sizes; machines it only marks as chosen by the
-autoscaler (:mod:`.scaling`), or moves to their new set once they are updated in place
+autoscaler (:mod:`.scale_down_marks`), or moves to their new set once they are updated in place
 (:mod:`.in_place_update`), and Nodes it marks as old (:mod:`.nodes`). In every order in
 which sets and machines follow there are never more machines than ``replicas`` and surge, never
 fewer that serve than ``maxUnavailable`` allows if there were as many before, never a second set of
