@@ -21,8 +21,9 @@ class Outcome:
     findings: Sequence[Finding]
 
     def is_good(self, *, strict: bool) -> bool:
-        """Tell whether there is no error, and if ``strict`` no warning either."""
-        return not any(strict or finding.is_error for finding in self.findings)
+        """Tell whether there are objects, and no error (if ``strict``, no warning) in them."""
+        failing = (f for f in self.findings if strict or f.is_error)
+        return bool(self.documents) and not any(failing)
 
 
 def validate_files(

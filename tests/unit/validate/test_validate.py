@@ -60,6 +60,13 @@ def test_good_manifests_pass_in_silence(tmp_path: Path) -> None:
     assert result.stderr == "2 objects looked at: 0 errors, 0 warnings; not looked into: 1 Secret\n"
 
 
+def test_an_input_without_objects_is_no_success(tmp_path: Path) -> None:
+    for arguments in (("-f", "-"), ("-f", str(tmp_path))):
+        result = validate(*arguments, stdin="---\n")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == "0 objects looked at: 0 errors, 0 warnings\n"
+
+
 def test_the_samples_are_good() -> None:
     samples = Path(sandbox_samples.__file__).parent
     result = validate("-f", str(samples), "--strict", "--provider", "simulated")
