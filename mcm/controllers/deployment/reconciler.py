@@ -147,21 +147,21 @@ class DeploymentReconciler:
         with self._pools.claiming(snapshot, decision) as writes:  # no await since it was decided
             created = await self._create_new_set(snapshot, decision)
             writes.errors += await self._change_sets(snapshot, decision, updates)
+            snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
+            now, limits = self._clock.now(), self._limits.in_deployment(snapshot.deployment)
+            updates = self._updates_of(snapshot)
+            status = status_after(
+                snapshot,
+                decision,
+                now,
+                created=created,
+                turn=turn,
+                limits=limits,
+                remark=remark_on(updates) if updates is not None else "",
+            )
+            if not created:  # the old sets say first that their nodes are tainted: the next pass
+                writes.errors += await self._mark_nodes(snapshot, status, updates, decision)
         errors += writes.errors
-        snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
-        now, limits = self._clock.now(), self._limits.in_deployment(snapshot.deployment)
-        updates = self._updates_of(snapshot)
-        status = status_after(
-            snapshot,
-            decision,
-            now,
-            created=created,
-            turn=turn,
-            limits=limits,
-            remark=remark_on(updates) if updates is not None else "",
-        )
-        if not created:  # the old sets say first that their nodes are tainted: in the next pass
-            errors += await self._mark_nodes(snapshot, status, updates, decision)
         errors += await self._clean_up(snapshot, status)
         if await self._writer.write_status(snapshot.deployment, status):
             self._tell_news(snapshot.deployment, status)

@@ -77,6 +77,7 @@ class PoolTurns:
         self._is_valid = is_valid
         self._wake = wake
         self._claims = Claims(clock)
+        self._noted: dict[str, Usage] = {}
 
     def decide(self, snapshot: DeploymentSnapshot, now: datetime) -> tuple[Decision, Turn | None]:
         """Decide the next step, within what the deployment's pool leaves it, if it is of one.
@@ -90,6 +91,7 @@ class PoolTurns:
         others = others_of(deployment, self._deployments)
         usages = [self._usage_of(other, now) for other in others]
         me = self._usage(snapshot, now)
+        self._note(deployment, me)
         specs = [d.spec for d in (deployment, *others) if self._is_valid(d)]
         budget = budget_of(specs, total_desired((me, *usages)))
         share = share_of(budget, me, usages)
@@ -130,11 +132,21 @@ class PoolTurns:
     def forget(self, key: str) -> None:
         """The deployment is gone, and so is what it claimed."""
         self._claims.forget(key)
+        self._noted.pop(key, None)
+
+    def _note(self, deployment: MachineDeployment, usage: Usage) -> None:
+        """Wake the others once the member takes another part: not all that changes it, such as a
+        mark on a Node, shows on a set."""
+        before = self._noted.get(deployment.metadata.key)
+        self._noted[deployment.metadata.key] = usage
+        if before not in (None, usage):
+            self._wake(d.metadata.key for d in others_of(deployment, self._deployments))
 
     def _usage_of(self, deployment: MachineDeployment, now: datetime) -> Usage:
         """Count what another member takes, all that it may have written included."""
         snapshot = self._look(deployment)
-        claimed = self._claims.possible(deployment.metadata.key, snapshot.sets)
+        idle = snapshot.in_place.idle if snapshot.in_place is not None else ()
+        claimed = self._claims.possible(deployment.metadata.key, snapshot.sets, idle)
         return self._usage(snapshot, now, claimed)
 
     def _usage(
@@ -170,6 +182,8 @@ def _claims_of(snapshot: DeploymentSnapshot, decision: Decision) -> Iterator[Cla
         meta, size = machine_set.metadata, decision.targets.get(machine_set.metadata.uid)
         if size is not None and size != machine_set.spec.replicas:
             yield Claim(meta.name, size, generation=meta.generation)
+    for machine in sorted(decision.select):
+        yield Claim(machine, selects=True)
 
 
 def _is_open(error: KubeError) -> bool:

@@ -13,10 +13,12 @@ from mcm.controllers.deployment.fleet import Fleet
 @dataclass(frozen=True, slots=True)
 class PossibleChanges:
     """What writes that may have happened would make of a deployment: each set's possible sizes by
-    its UID, and the sizes of sets that may have been created."""
+    its UID, the sizes of sets that may have been created, and how many machines that serve may have
+    been selected for their update in place."""
 
     sizes: tuple[tuple[str, int], ...] = ()
     created: tuple[int, ...] = ()
+    selected: int = 0
 
 
 NOTHING_CLAIMED = PossibleChanges()
@@ -61,11 +63,12 @@ def usage_of(
             largest[uid] = max(largest[uid], size)
             smallest[uid] = min(smallest[uid], size)
     coming = sum(claimed.created)
+    serving = fleet.guaranteed(smallest) - claimed.selected
     return Usage(
         name=name,
         desired=desired,
         over=max(0, fleet.potential(largest) + coming - desired),
-        missing=max(0, desired - fleet.preserved - fleet.guaranteed(smallest)),
+        missing=max(0, desired - fleet.preserved - max(0, serving)),
         updating=updates and (_is_in_the_middle(fleet) or coming > 0),
     )
 

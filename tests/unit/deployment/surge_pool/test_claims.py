@@ -96,3 +96,18 @@ def test_of_a_deployment_that_is_gone_nothing_is_kept() -> None:
         assert len(claims) == 0
 
     run_virtual(main)
+
+
+def test_a_machine_selected_for_its_update_counts_until_it_is_seen_to_be() -> None:
+    async def main() -> None:
+        claims = Claims(LoopClock(EPOCH))
+        selections = [Claim("m1", selects=True), Claim("m2", selects=True)]
+        claims.add(KEY, selections)
+        assert claims.possible(KEY, []) == PossibleChanges(selected=2)
+        assert claims.possible(KEY, [], {"m1"}) == PossibleChanges(selected=1)
+        claims.lose(selections)
+        assert claims.possible(KEY, [], {"m1"}) == PossibleChanges(selected=1)
+        assert claims.possible(KEY, [], {"m1", "m2"}) == NOTHING
+        assert len(claims) == 0
+
+    run_virtual(main)

@@ -56,6 +56,8 @@ def test_one_that_is_paused_goes_before_nobody_and_uses_what_it_uses() -> None:
         (PossibleChanges(sizes=(("old", 2), ("old", 3))), 1, 1),
         (PossibleChanges(sizes=(("unknown", 9),)), 1, 0),
         (PossibleChanges(created=(1,)), 2, 0),
+        (PossibleChanges(selected=1), 1, 1),
+        (PossibleChanges(sizes=(("old", 1),), selected=2), 1, 3),
     ],
 )
 def test_what_may_have_been_written_counts_where_it_is_worse(
