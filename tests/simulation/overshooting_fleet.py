@@ -34,6 +34,10 @@ ROLLING: JSONObject = {
     "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
 }
 RECREATE: JSONObject = {"type": "Recreate"}
+IN_PLACE: JSONObject = {
+    "type": "InPlaceUpdate",
+    "inPlaceUpdate": {"maxSurge": 1, "maxUnavailable": 1, "orchestrationType": "Auto"},
+}
 
 
 @dataclass

@@ -20,6 +20,7 @@ from mcm.simulation.harness import Simulation
 from mcm.simulation.virtualtime import run_virtual
 from tests.simulation.overshooting_fleet import (
     FROZE,
+    IN_PLACE,
     RECREATE,
     ROLLING,
     UNFREEZE,
@@ -36,7 +37,9 @@ from tests.simulation.overshooting_fleet import (
 
 
 @pytest.mark.parametrize(
-    ("strategy", "limit"), [(ROLLING, 6), (RECREATE, 5)], ids=["rolling", "recreate"]
+    ("strategy", "limit"),
+    [(ROLLING, 6), (RECREATE, 5), (IN_PLACE, 6)],
+    ids=["rolling", "recreate", "in place"],
 )
 def test_a_set_is_frozen_at_the_limit_and_unfrozen_one_below(
     strategy: JSONObject, limit: int

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final, final
 
 from mcm.api.machine import Machine, MachineSet
-from mcm.api.names import LABEL_FREEZE, LABEL_SCALE_UP_DISABLED, LABEL_VALUE_TRUE
+from mcm.api.names import LABEL_SCALE_UP_DISABLED
+from mcm.controllers.overshooting.decision import is_frozen
 from mcm.controllers.replicas.deletion_order import chosen_by_autoscaler, deletion_order
 from mcm.controllers.replicas.membership import is_failed, is_pinned, is_terminating
 
@@ -87,9 +88,8 @@ def _leaving(
 
 
 def _why_withheld(machine_set: MachineSet) -> str:
-    labels = machine_set.metadata.labels
-    if labels.get(LABEL_FREEZE) == LABEL_VALUE_TRUE:
+    if is_frozen(machine_set.metadata):
         return "the set is frozen"
-    if LABEL_SCALE_UP_DISABLED in labels:
+    if LABEL_SCALE_UP_DISABLED in machine_set.metadata.labels:
         return "the set is being updated in place"
     return ""
