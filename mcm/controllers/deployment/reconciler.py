@@ -48,6 +48,7 @@ from mcm.controllers.deployment.progress import (
     look_again_at,
     refused,
 )
+from mcm.controllers.deployment.returning_machines import is_overdue
 from mcm.controllers.deployment.revisions import beyond_history, rollback
 from mcm.controllers.deployment.scale_down_marks import scale_down_marks, time_of_change
 from mcm.controllers.deployment.sets import (
@@ -102,7 +103,7 @@ class DeploymentReconciler:
     ) -> None:
         self._deployments = deployments
         self._writer = OwnerWriter(MACHINE_DEPLOYMENTS, writer)
-        self._sets = SetActions(sets, machines, reader, writer, events)
+        self._sets = SetActions(deployments, sets, machines, reader, writer, events)
         self._nodes = nodes
         self._limits = limits
         self._mover = mover
@@ -265,6 +266,7 @@ class DeploymentReconciler:
         if decision.create is None:
             return False
         deployment = snapshot.deployment
+        await self._await_orphans(snapshot)
         for present, marked in completed_sets(snapshot):
             await self._sets.change(deployment, present, marked)
         wanted = new_set(
@@ -272,6 +274,7 @@ class DeploymentReconciler:
             snapshot.sets,
             replicas=decision.create,
             bounds=recorded_bounds(deployment.spec),
+            mark=self._sets.mark_of_orphans(deployment, snapshot.sets),
         )
         try:
             await self._sets.create(deployment, wanted)
@@ -288,6 +291,23 @@ class DeploymentReconciler:
                 await self._refuse(deployment, REASON_SET_CREATE_ERROR, note)
             raise
         return True
+
+    async def _await_orphans(self, snapshot: DeploymentSnapshot) -> None:
+        """Make no set before it is known what becomes of those that are given up. Raises Conflict,
+        and says so if it takes longer than a garbage collector needs."""
+        deployment = snapshot.deployment
+        now = self._clock.now()
+        awaited = self._sets.awaited(deployment, snapshot.sets, now)
+        if not awaited:
+            return
+        names = ", ".join(sorted(s.metadata.name for s in awaited))
+        note = (
+            f"No machine set is made while others are being given up by their owner, or give their "
+            f"machines up: {names}. The garbage collector has yet to take owner references off"
+        )
+        if any(is_overdue(s, now) for s in awaited):
+            await self._refuse(deployment, REASON_SET_CREATE_ERROR, note)
+        raise Conflict(409, "Conflict", note)
 
     async def _change_sets(
         self, snapshot: DeploymentSnapshot, decision: Decision, updates: UpdateView | None
@@ -366,7 +386,7 @@ class DeploymentReconciler:
     async def _delete_sets(self, snapshot: DeploymentSnapshot) -> None:
         """Delete the sets of a deployment that is being deleted, and show what is left."""
         deployment = snapshot.deployment
-        errors = await self._sets.delete(snapshot.sets)
+        errors = await self._sets.delete(snapshot.sets, unchanged=True)
         snapshot = self._look_at(deployment)
         valid = not self._complaint_about(deployment)
         bounds = bounds_of(deployment.spec) if valid else Bounds(max(0, deployment.spec.replicas))

@@ -44,6 +44,7 @@ from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import OWNERSHIP, DeploymentSnapshot, by_age
 from mcm.controllers.deployment.in_place_update.scale_up import locked_labels
 from mcm.controllers.deployment.in_place_update.standing import UpdateView
+from mcm.controllers.deployment.returning_machines import mark_of, undecided
 from mcm.controllers.deployment.revisions import copied_annotations, next_revision, with_revision
 from mcm.controllers.deployment.scale_down_marks import due_annotations, followed_annotations
 from mcm.controllers.deployment.startup_failures import was_complete
@@ -51,10 +52,13 @@ from mcm.controllers.deployment.templates import same_template, set_name, templa
 from mcm.controllers.fanout import fan_out, patch_each
 from mcm.controllers.owning import (
     Claimer,
+    abandoned_for,
     children_of,
     controller_reference,
     create_or_find,
     delete_children,
+    index_by_uid,
+    orphans_for,
 )
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.in_place_fields import (
@@ -79,11 +83,13 @@ def new_set(
     *,
     replicas: int,
     bounds: Bounds,
+    mark: str | None = None,
 ) -> MachineSet:
-    """Return the set to create for the deployment's template."""
+    """Return the set to create for the deployment's template. ``mark`` is the template hash of the
+    machines that it shall adopt, if there are any."""
     meta, spec = deployment.metadata, deployment.spec
     collisions = deployment.status.collision_count
-    mark = template_hash(spec.template, collisions)
+    mark = mark or template_hash(spec.template, collisions)
     selector = spec.selector or LabelSelector()
     copied = {**copied_annotations(deployment), **followed_annotations(deployment)}
     annotations = with_revision(copied, next_revision(old_sets))
@@ -283,6 +289,7 @@ class SetActions:
 
     def __init__(
         self,
+        deployments: Store[MachineDeployment],
         sets: Store[MachineSet],
         machines: Store[Machine],
         reader: ObjectReader,
@@ -293,7 +300,8 @@ class SetActions:
         self._machines = machines
         self._writer = writer
         self._events = events
-        self._claimer = Claimer(OWNERSHIP, sets, reader=reader, writer=writer)
+        self._claimer = Claimer(OWNERSHIP, deployments, sets, reader=reader, writer=writer)
+        index_by_uid(sets)
 
     def owned(self, deployment: MachineDeployment) -> Sequence[MachineSet]:
         """Return the deployment's sets, those being deleted included, the oldest first."""
@@ -302,6 +310,32 @@ class SetActions:
     async def claim(self, deployment: MachineDeployment) -> Errors:
         """Adopt the orphans that the deployment selects, and release what it selects no more."""
         return await self._claimer.claim(deployment)
+
+    def awaited(
+        self, deployment: MachineDeployment, sets: Iterable[MachineSet], now: datetime
+    ) -> Sequence[MachineSet]:
+        """Return the sets of which it must be known what becomes of them before another is made."""
+        own = undecided(deployment, sets, self.machines_of, now)
+        return (*self._claimer.abandoned(deployment), *own)
+
+    def mark_of_orphans(
+        self, deployment: MachineDeployment, sets: Iterable[MachineSet]
+    ) -> str | None:
+        """Return the template hash of the machines that a new set shall adopt, if there are any."""
+        selector, namespace = deployment.spec.selector, deployment.metadata.namespace
+        machines = (
+            *orphans_for(self._machines, selector, namespace),
+            *abandoned_for(
+                MACHINE_SETS.kind,
+                selector,
+                namespace,
+                owners=self._sets,
+                children=self._machines,
+            ),
+        )
+        living = (s for s in sets if s.metadata.deletion_timestamp is None)
+        taken = {labels_of(s.spec.template).get(LABEL_MACHINE_TEMPLATE_HASH, "") for s in living}
+        return mark_of(deployment.spec.template, machines, taken=taken)
 
     async def create(self, deployment: MachineDeployment, wanted: MachineSet) -> None:
         """Create a set, unless one that serves the same template exists already.

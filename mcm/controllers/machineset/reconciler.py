@@ -15,10 +15,11 @@ from mcm.api.core import Node
 from mcm.api.machine import MACHINE_SETS, Machine, MachineSet
 from mcm.api.names import MACHINE_FINALIZER, REASON_FAILED_CREATE, REASON_FAILED_DELETE
 from mcm.api.validation import FieldError, describe, validate_machine_set
-from mcm.client.errors import KubeError
+from mcm.client.errors import Conflict, KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.fanout import raise_together
+from mcm.controllers.machineset.awaited_orphans import told
 from mcm.controllers.machineset.machine_template import new_machine
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.preservation.auto_preserver import AutoPreserver
@@ -35,7 +36,7 @@ from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.overshooting.limits import SetLimits
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
 from mcm.controllers.replicas.availability import min_ready_of, next_available_at
-from mcm.controllers.replicas.membership import is_failed
+from mcm.controllers.replicas.membership import is_failed, is_terminating
 from mcm.controllers.replicas.startup_note import note_change
 from mcm.controllers.runtime import DONE, Outcome, earliest
 from mcm.events import EventSink
@@ -44,6 +45,8 @@ from mcm.informers.store import Store
 _CONFIRM_AFTER: Final = 2.0
 """Seconds until a creation whose answer got lost is looked at again, should no event come."""
 
+_ADOPT_AFTER: Final = 5.0
+"""Seconds until machines are looked at again whose owner is gone: their deletion tells nobody."""
 _UNSURE: Final = timedelta(minutes=1)
 """How long a machine stays of which it is not known whether it is kept; a retry comes earlier."""
 
@@ -79,7 +82,7 @@ class MachineSetReconciler:
         self._max_replicas = max_replicas
         self._limits = limits
         self._set_writer = OwnerWriter(MACHINE_SETS, writer)
-        self._claimer = Claimer(OWNERSHIP, machines, reader=reader, writer=writer)
+        self._claimer = Claimer(OWNERSHIP, sets, machines, reader=reader, writer=writer)
         self._machines = ChildControl(
             OWNERSHIP, machines, writer, events, body=new_machine, randomness=randomness
         )
@@ -105,10 +108,12 @@ class MachineSetReconciler:
         now, shields = self._clock.now(), await self._keep_failed(machine_set, errors)
         owned = self._claimer.owned(machine_set)
         shields = {**self._protected(owned), **shields}
-        decided = plan(machine_set, owned, now, protected_until=shields)
+        awaited = self._awaited(machine_set, owned)
+        decided = plan(machine_set, owned, now, protected_until=shields, expected=len(awaited))
         if change := note_change(machine_set, owned, decided.delete):
             machine_set = await self._set_writer.patch(machine_set, change)
         failures, failure = await self._carry_out(machine_set, decided)
+        failure = failure or told(machine_set, awaited, now)
         await self._report(machine_set, failure)
         raise_together(f"machine set {machine_set.metadata.key}", (*errors, *failures))
         return self._look_again(machine_set, decided)
@@ -135,6 +140,12 @@ class MachineSetReconciler:
             reason = REASON_FAILED_DELETE
         return errors, _failure(reason, errors)
 
+    def _awaited(self, machine_set: MachineSet, owned: Sequence[Machine]) -> Sequence[Machine]:
+        """Return the machines that may be adopted soon, if any are missing."""
+        if sum(not is_terminating(m) for m in owned) >= machine_set.spec.replicas:
+            return ()
+        return self._claimer.abandoned(machine_set)
+
     def _protected(self, machines: Iterable[Machine]) -> Mapping[str, datetime]:
         """Until when each Failed machine is kept, for those that are kept at all."""
         ends = (
@@ -158,6 +169,7 @@ class MachineSetReconciler:
         ready_at = next_available_at(owned, min_ready_of(machine_set), now)
         return earliest(
             Outcome(_CONFIRM_AFTER, "a created machine was not seen yet") if unseen else DONE,
+            Outcome(_ADOPT_AFTER, "machines may be adopted") if decided.awaits else DONE,
             _at(decided.again_at, now, "a failed machine is preserved until then"),
             _at(ready_at, now, "a machine has been ready for long enough then"),
         )
@@ -174,8 +186,10 @@ class MachineSetReconciler:
             case Ending.LET_GO:
                 await self._set_writer.let_go(machine_set, MACHINE_FINALIZER)
             case Ending.DELETE_CHILDREN:
-                errors = await self._machines.delete(machine_set, owned)
-                await self._report(machine_set, _failure(REASON_FAILED_DELETE, errors))
+                # As they were seen: they may be nobody's by now, and are not to go then.
+                errors = await self._machines.delete(machine_set, owned, unchanged=True)
+                told_of = [error for error in errors if not isinstance(error, Conflict)]
+                await self._report(machine_set, _failure(REASON_FAILED_DELETE, told_of))
                 raise_together(f"machine set {machine_set.metadata.key}", errors)
         return DONE
 

@@ -22,13 +22,14 @@ BURST: Final = 100
 class ScalingPlan:
     """Either machines to create or machines to delete, never both.
 
-    ``withheld`` says why missing machines are not created. ``again_at`` is when the protection of a
-    Failed machine ends.
+    ``withheld`` says why missing machines are not created; ``awaits`` of them may be adopted soon,
+    and are not made twice. ``again_at`` is when the protection of a Failed machine ends.
     """
 
     create: int = 0
     delete: tuple[Machine, ...] = ()
     withheld: str = ""
+    awaits: int = 0
     again_at: datetime | None = None
 
 
@@ -38,16 +39,19 @@ def plan(
     now: datetime,
     *,
     protected_until: Mapping[str, datetime] | None = None,
+    expected: int = 0,
 ) -> ScalingPlan:
     """Compare what ``machine_set`` wants with the ``machines`` it owns.
 
-    ``protected_until`` names, by machine, the Failed ones that stay until then.
+    ``protected_until`` names, by machine, the Failed ones that stay until then. ``expected`` more
+    may be adopted soon.
     """
     staying = [machine for machine in machines if not is_terminating(machine)]
     missing = machine_set.spec.replicas - len(staying)
     if missing > 0:
-        withheld = _why_withheld(machine_set)
-        return ScalingPlan(create=0 if withheld else min(missing, BURST), withheld=withheld)
+        withheld, awaits = _why_withheld(machine_set), min(missing, expected)
+        create = 0 if withheld else min(missing - awaits, BURST)
+        return ScalingPlan(create=create, withheld=withheld, awaits=awaits)
     shields = {name: at for name, at in (protected_until or {}).items() if at > now}
     victims = _victims(machine_set, [m for m in staying if not is_pinned(m)], now, shields)
     return ScalingPlan(

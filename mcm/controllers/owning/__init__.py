@@ -6,6 +6,7 @@ The role that ControllerRefManager and PodControl have in client-go. One frozen 
 ======================  ==========================================================================
 :mod:`.index`           children by owner UID, orphans by label
 :mod:`.claims`          which children to keep, adopt and release (pure)
+:mod:`.abandoned`       children that may soon be orphans, and nobody's yet
 :mod:`.claiming`        adopting and releasing: the owner proven alive, each child as it was seen
 :mod:`.collisions`      whose is the object that has a child's name already
 :mod:`.child_control`   creating children by number, never one too many; deleting them; events
@@ -25,13 +26,19 @@ Errors of one child keep no other from its turn. Nothing here owns a task or a c
 
 from __future__ import annotations
 
+from mcm.controllers.owning.abandoned import abandoned_for, is_orphaning
 from mcm.controllers.owning.child_control import ChildControl
 from mcm.controllers.owning.claiming import Claimer
 from mcm.controllers.owning.claims import controller_reference
 from mcm.controllers.owning.collisions import NameTaken, create_or_find
 from mcm.controllers.owning.deletion import delete_children
 from mcm.controllers.owning.ending import Ending, ending_of
-from mcm.controllers.owning.index import children_of, index_by_owner
+from mcm.controllers.owning.index import (
+    children_of,
+    index_by_owner,
+    index_by_uid,
+    orphans_for,
+)
 from mcm.controllers.owning.owner import OwnerWriter
 from mcm.controllers.owning.ownership import Ownership
 from mcm.controllers.owning.triggers import wake_owners
@@ -43,11 +50,15 @@ __all__ = [
     "NameTaken",
     "OwnerWriter",
     "Ownership",
+    "abandoned_for",
     "children_of",
     "controller_reference",
     "create_or_find",
     "delete_children",
     "ending_of",
     "index_by_owner",
+    "index_by_uid",
+    "is_orphaning",
+    "orphans_for",
     "wake_owners",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, final
 
 from mcm.api.meta import JSONObject, KubeObject
-from mcm.client.errors import AlreadyExists, KubeError
+from mcm.client.errors import AlreadyExists, Conflict, KubeError
 from mcm.client.verbs import ObjectWriter
 from mcm.controllers.owning.collisions import NameHolder, holder_of_name, name_taken
 from mcm.controllers.owning.deletion import delete_children
@@ -98,18 +98,23 @@ class ChildControl(Generic[Owner, Child]):
         """Return how many children were asked for which the store does not show yet."""
         return len(self._pending(owner))
 
-    async def delete(self, owner: Owner, children: Iterable[Child]) -> Sequence[KubeError]:
-        """Delete those of ``children`` that are not being deleted yet; return the refusals."""
+    async def delete(
+        self, owner: Owner, children: Iterable[Child], *, unchanged: bool = False
+    ) -> Sequence[KubeError]:
+        """Delete those of ``children`` that are not being deleted yet, with ``unchanged`` only as
+        they were seen; return the refusals."""
 
         def tell(child: Child, error: KubeError | None) -> None:
             thing = f"{self._ownership.noun} {child.metadata.name}"
             if error is None:
                 self._tell(owner, "Normal", EVENT_DELETED, f"Deleted {thing}")
-            else:
+            elif not (unchanged and isinstance(error, Conflict)):
                 note = f"Could not delete {thing}: {error}"
                 self._tell(owner, "Warning", EVENT_NOT_DELETED, note)
 
-        return await delete_children(self._writer, self._ownership.child, children, tell=tell)
+        return await delete_children(
+            self._writer, self._ownership.child, children, unchanged=unchanged, tell=tell
+        )
 
     def _pending(self, owner: Owner) -> Sequence[str]:
         return self._unconfirmed.pending(

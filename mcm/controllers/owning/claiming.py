@@ -9,6 +9,7 @@ from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.controllers.fanout import patch_each, raise_together
+from mcm.controllers.owning.abandoned import abandoned_for
 from mcm.controllers.owning.claims import (
     adoption,
     claims_of,
@@ -16,7 +17,12 @@ from mcm.controllers.owning.claims import (
     release,
     same_bonds,
 )
-from mcm.controllers.owning.index import children_of, index_by_owner, orphans_for
+from mcm.controllers.owning.index import (
+    children_of,
+    index_by_owner,
+    index_by_uid,
+    orphans_for,
+)
 from mcm.controllers.owning.outcome import is_refusal
 from mcm.controllers.owning.ownership import Child, Owner, Ownership
 from mcm.controllers.preconditions import for_this_version
@@ -34,13 +40,16 @@ class Claimer(Generic[Owner, Child]):
     def __init__(
         self,
         ownership: Ownership[Owner, Child],
+        owners: Store[Owner],
         children: Store[Child],
         *,
         reader: ObjectReader,
         writer: ObjectWriter,
     ) -> None:
+        index_by_uid(owners)
         index_by_owner(children)
         self._ownership = ownership
+        self._owners = owners
         self._children = children
         self._reader = reader
         self._writer = writer
@@ -50,6 +59,17 @@ class Claimer(Generic[Owner, Child]):
         meta, selector = owner.metadata, self._ownership.selector(owner)
         children = children_of(self._children, meta.uid)
         return claims_of(meta, selector, children=children, orphans=()).kept
+
+    def abandoned(self, owner: Owner) -> Sequence[Child]:
+        """Return the children that may soon be the owner's: it selects them, and whoever they still
+        refer to is gone or gives them up (:mod:`.abandoned`)."""
+        return abandoned_for(
+            self._ownership.owner.kind,
+            self._ownership.selector(owner),
+            owner.metadata.namespace,
+            owners=self._owners,
+            children=self._children,
+        )
 
     async def claim(self, owner: Owner) -> Sequence[KubeError]:
         """Adopt the orphans that ``owner`` selects, and release what it selects no more.

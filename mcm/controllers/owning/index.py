@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from mcm.api.meta import LabelSelector, T
 from mcm.api.selectors import is_empty, matches
 from mcm.informers.store import Store
 
 _BY_CONTROLLER = "controller-uid"
+_BY_UID = "uid"
 _ORPHANS = "orphan-label"
 _ANY = ""
 
@@ -40,6 +42,21 @@ def orphans_for(store: Store[T], selector: LabelSelector | None, namespace: str)
         for orphan in store.by_index(_ORPHANS, one_label)
         if orphan.metadata.namespace == namespace and matches(selector, orphan.metadata.labels)
     )
+
+
+def index_by_uid(store: Store[T]) -> None:
+    """Make ``found_by_uid`` work on ``store``; may be called more than once."""
+    with suppress(ValueError):  # another controller that shares the store was here first
+        store.add_index(_BY_UID, lambda obj: (obj.metadata.uid,))
+
+
+def found_by_uid(store: Store[T], uid: str) -> T | None:
+    return next(iter(store.by_index(_BY_UID, uid)), None)
+
+
+def controllers_of(store: Store[T]) -> Sequence[str]:
+    """Return the UIDs of all controllers that an object of ``store`` has."""
+    return store.index_values(_BY_CONTROLLER)
 
 
 def _controller_uid(obj: T) -> Iterable[str]:

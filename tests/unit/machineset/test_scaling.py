@@ -139,3 +139,15 @@ def test_a_machine_that_moved_in_after_an_update_is_never_surplus() -> None:
     assert plan(machine_set(1), [machine("a"), moved], NOW) == ScalingPlan()
     failed = machine("b", "Failed", labels={LABEL_UPDATE_RESULT: UPDATE_RESULT_SUCCESSFUL})
     assert plan(machine_set(2), [machine("a"), failed], NOW) == ScalingPlan()
+
+
+@pytest.mark.parametrize(
+    ("there", "expected", "create", "awaits"),
+    [(0, 0, 3, 0), (0, 2, 1, 2), (0, 3, 0, 3), (0, 9, 0, 3), (2, 9, 0, 1), (3, 9, 0, 0)],
+)
+def test_machines_that_may_be_adopted_soon_are_not_made(
+    there: int, expected: int, create: int, awaits: int
+) -> None:
+    present = [machine(str(n)) for n in range(there)]
+    decided = plan(machine_set(3), present, NOW, expected=expected)
+    assert (decided.create, decided.awaits, decided.delete) == (create, awaits, ())

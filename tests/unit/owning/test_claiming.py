@@ -167,7 +167,9 @@ class Claimant:
         factory = InformerFactory(api, clock=clock, namespace="ns")
         self.widgets = factory.store(WIDGETS)
         self.sets = factory.store(WIDGET_SETS)
-        self._claimer = Claimer(OWNERSHIP, self.widgets, reader=api, writer=factory.writer)
+        self._claimer = Claimer(
+            OWNERSHIP, self.sets, self.widgets, reader=api, writer=factory.writer
+        )
 
     def look(self) -> None:
         """Let the mirror catch up with the server."""

@@ -78,7 +78,7 @@ class WidgetSetReconciler:
         writer, widgets = informers.writer, informers.store(WIDGETS)
         self._sets = informers.store(WIDGET_SETS)
         self._owner = OwnerWriter(WIDGET_SETS, writer)
-        self._claimer = Claimer(OWNERSHIP, widgets, reader=ctx.control, writer=writer)
+        self._claimer = Claimer(OWNERSHIP, self._sets, widgets, reader=ctx.control, writer=writer)
         self._control = ChildControl(
             OWNERSHIP, widgets, writer, ctx.events, body=new_widget, randomness=ctx.random
         )
