@@ -73,6 +73,11 @@ def is_managed(node: Node) -> bool:
     return ANNOTATION_NOT_MANAGED_BY_MCM not in node.metadata.annotations
 
 
+def is_named(node: Node, machine: Machine) -> bool:
+    """Tell whether ``node`` bears the machine's name, as it does from our first write on it."""
+    return _machine_named_on(node) == machine.metadata.name
+
+
 def is_proven(node: Node, machine: Machine) -> bool:
     """Tell whether provider IDs alone make the Node the machine's."""
     return bool(machine.spec.provider_id) and machine.spec.provider_id == node.spec.provider_id

@@ -15,16 +15,15 @@ from typing import Final, final
 
 from mcm.api.codec import to_json_object
 from mcm.api.core import NODES, Node, Taint
+from mcm.api.labels import is_label_value
 from mcm.api.machine import Machine, MachineDeploymentStatus, MachineSet
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_PREFER_NO_SCHEDULE,
-    ANNOTATION_SCALE_DOWN_DISABLED,
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
     ANNOTATION_UPDATE_TO_SET,
     EFFECT_PREFER_NO_SCHEDULE,
     LABEL_VALUE_TRUE,
-    SCALE_DOWN_DISABLED_VALUE,
     TAINT_PREFER_NO_SCHEDULE,
 )
 from mcm.client.errors import KubeError
@@ -40,17 +39,14 @@ from mcm.controllers.deployment.in_place_update.node_marks import (
 from mcm.controllers.deployment.in_place_update.standing import UpdateView
 from mcm.controllers.deployment.progress import is_complete
 from mcm.controllers.fanout import patch_each
-from mcm.controllers.node_ownership import NodeOwners
+from mcm.controllers.node_ownership import NodeOwners, is_managed, is_named
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.deletion_order import preserved_until
+from mcm.controllers.rollouts import KEPT_FROM_AUTOSCALER, keeping_annotations
 
 PREFER_NO_SCHEDULE: Final = Taint(
     key=TAINT_PREFER_NO_SCHEDULE, value=LABEL_VALUE_TRUE, effect=EFFECT_PREFER_NO_SCHEDULE
 )
-_KEPT_FROM_AUTOSCALER: Final = {
-    ANNOTATION_SCALE_DOWN_DISABLED: SCALE_DOWN_DISABLED_VALUE,
-    ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM: SCALE_DOWN_DISABLED_VALUE,
-}
 
 
 @final
@@ -100,8 +96,8 @@ def node_changes(
 ) -> Iterator[tuple[Node, JSONObject]]:
     """Yield the nodes that bear something else than they should, each with its merge patch.
 
-    ``find`` returns a machine's own Node. ``update`` says what changes on it as the machine is
-    updated in place; without it, none of them is.
+    ``find`` returns a machine's own Node; that of one that goes bears what it bears. ``update``
+    says what changes on it as the machine is updated in place; without it, none of them is.
     """
     for marks, machines in wanted:
         if marks == NodeMarks() and update is None:
@@ -111,7 +107,8 @@ def node_changes(
             if node is None:
                 continue
             of_update = update(machine) if update is not None else _left_over(node)
-            if change := _change(marks, machine, node, of_update):
+            going = machine.metadata.deletion_timestamp is not None
+            if change := _change(NodeMarks() if going else marks, machine, node, of_update):
                 yield node, change
 
 
@@ -154,15 +151,20 @@ def _taints(tainted: bool | None, node: Node) -> tuple[Taint, ...]:
 
 def _annotation_change(kept: bool | None, machine: Machine, node: Node) -> Mapping[str, str | None]:
     present = node.metadata.annotations
-    by_us = ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM in present
-    disabled = present.get(ANNOTATION_SCALE_DOWN_DISABLED) == SCALE_DOWN_DISABLED_VALUE
-    if kept is None or (kept and disabled):
-        return {}  # if it is not by us, it is somebody's wish for longer than this update
+    if kept is None:
+        return {}
     if kept:
-        return {k: v for k, v in _KEPT_FROM_AUTOSCALER.items() if present.get(k) != v}
+        return {} if _awaits_its_machine(node, machine) else dict(keeping_annotations(node))
+    by_us = ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM in present
     if by_us and preserved_until(machine) is None:
-        return {key: None for key in _KEPT_FROM_AUTOSCALER if key in present}
+        return {key: None for key in KEPT_FROM_AUTOSCALER if key in present}
     return {}
+
+
+def _awaits_its_machine(node: Node, machine: Machine) -> bool:
+    """Tell whether the machine's first write on a Node that joins is still to come."""
+    nameable = is_label_value(machine.metadata.name)
+    return nameable and is_managed(node) and not is_named(node, machine)
 
 
 # ---- the act -------------------------------------------------------------------------------------

@@ -20,11 +20,13 @@ from mcm.controllers.machine.creation.turns import Turns
 from mcm.controllers.machine.creation.vm import VMCreation
 from mcm.controllers.machine.deletion.drain import DrainBeforeDeletion
 from mcm.controllers.machine.deletion.flow import Deletion
+from mcm.controllers.machine.deletion.node_condition import TerminatingCondition
 from mcm.controllers.machine.deletion.node_name import NodeNameSearch
 from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.release import Release
 from mcm.controllers.machine.deletion.steps import DeletionStep
+from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.deletion.vm import VMDeletion
 from mcm.controllers.machine.deletion.volumes import VolumeDetachment
 from mcm.controllers.machine.deletion.with_node import DeletionWithNode
@@ -45,6 +47,7 @@ from mcm.controllers.machine.preservation.preservation import Preservation
 from mcm.controllers.machine.reconciler import StepAct
 from mcm.controllers.provider import Provider
 from mcm.controllers.reachability import Reachability
+from mcm.controllers.rollouts import Rollouts
 
 
 @final
@@ -55,6 +58,7 @@ class Assembly:
     control: ControlCluster
     target: TargetCluster | None
     references: References
+    rollouts: Rollouts | None
     provider: Provider
     memory: Memory
     giving_up: GivingUp
@@ -93,7 +97,7 @@ class Assembly:
         with_node = DeletionWithNode(
             control, target, lost_node=memory.lost_node, reachability=self.reachability
         )
-        nodes = NodeTemplateSync(control, target, refusals=memory.refusals)
+        nodes = NodeTemplateSync(control, target, rollouts=self.rollouts, refusals=memory.refusals)
         health = HealthCheck(
             control,
             target,
@@ -181,9 +185,13 @@ class Assembly:
         control, target, memory = self.control, self.target, self.memory
         provider, places = self.provider, memory.places
         record = DeletionRecord(control, memory.backoff, memory.unwritable_node_names)
-        search = NodeNameSearch(control, target, record, provider=provider, places=places)
-        drain = DrainBeforeDeletion(control, target, record, self._drain())
-        vm = VMDeletion(control, record, provider=provider, places=places, metrics=self.metrics)
+        condition = TerminatingCondition(control, target)
+        telling = DeletionTelling(record, condition)
+        search = NodeNameSearch(control, target, record, telling, provider=provider, places=places)
+        drain = DrainBeforeDeletion(control, target, record, condition, self._drain())
+        vm = VMDeletion(
+            control, record, telling, provider=provider, places=places, metrics=self.metrics
+        )
         steps = {
             DeletionStep.FIND_NODE: search.find,
             DeletionStep.DRAIN: drain.drain,
@@ -194,4 +202,4 @@ class Assembly:
                 control, record, tokens, memory.token_failures
             ).release,
         }
-        return Deletion(target, record, steps=steps)
+        return Deletion(target, record, telling, steps=steps)

@@ -45,6 +45,7 @@ from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.machine.reconciler import MachineReconciler
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Places
+from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change, Store
 from mcm.workqueue import WorkQueue
@@ -78,6 +79,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         control=control,
         target=target,
         references=_references(ctx, control),
+        rollouts=_rollouts(ctx, control),
         provider=ctx.provider,
         memory=memory,
         giving_up=giving_up,
@@ -146,6 +148,15 @@ def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster |
     indexes.index_pods(target.pods)
     indexes.index_attachments(target.attachments)
     return target
+
+
+def _rollouts(ctx: ControllerContext, control: ControlCluster) -> Rollouts | None:
+    if not ctx.options.autoscaler_scaledown_annotation:
+        return None
+    informers = ctx.control_informers
+    return Rollouts(
+        control.machines, informers.store(MACHINE_SETS), informers.store(MACHINE_DEPLOYMENTS)
+    )
 
 
 def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcm.api.core import NODES
-from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
+from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.reconciler import MachineSetReconciler
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.overshooting.limits import Margins, SetLimits
 from mcm.controllers.owning import wake_owners
+from mcm.controllers.proven_classes import ProvenClasses
 from mcm.controllers.runtime import Controller
 
 NAME = "machineset"
@@ -27,6 +28,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     reconciler = MachineSetReconciler(
         sets=sets.store,
         machines=machines.store,
+        proven=ProvenClasses(machines.store, ctx.control_informers.store(MACHINE_CLASSES)),
         owners=owners,
         reader=ctx.control,
         writer=ctx.control_informers.writer,

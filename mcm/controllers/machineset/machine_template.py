@@ -11,8 +11,8 @@ from mcm.api.codec import to_json_object
 from mcm.api.durations import parse_duration
 from mcm.api.machine import MACHINE_SETS, MachineSet
 from mcm.api.meta import JSONObject
-from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
-from mcm.api.templates import annotations_of, labels_of
+from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT, MACHINE_FINALIZER
+from mcm.api.templates import annotations_of, finalizers_of, labels_of
 from mcm.controllers.owning.child_control import name_prefix
 from mcm.controllers.owning.claims import controller_reference
 
@@ -34,8 +34,9 @@ _OF_ONE_OBJECT: Final = frozenset(
 )
 
 
-def new_machine(machine_set: MachineSet, name: str) -> JSONObject:
-    """Return the body of a Machine called ``name``, owned by ``machine_set``."""
+def new_machine(machine_set: MachineSet, name: str, *, claimed: bool = False) -> JSONObject:
+    """Return the body of a Machine called ``name``, owned by ``machine_set``. ``claimed``: it bears
+    our finalizer from the beginning."""
     template = machine_set.spec.template
     metadata: JSONObject = {
         key: value
@@ -49,6 +50,8 @@ def new_machine(machine_set: MachineSet, name: str) -> JSONObject:
     metadata["ownerReferences"] = [
         to_json_object(controller_reference(MACHINE_SETS, machine_set.metadata))
     ]
+    if claimed:
+        metadata["finalizers"] = [*dict.fromkeys((*finalizers_of(template), MACHINE_FINALIZER))]
     spec = dict(template.spec)
     annotations = annotations_of(template)
     override = machine_set.metadata.annotations.get(ANNOTATION_EFFECTIVE_CREATION_TIMEOUT)

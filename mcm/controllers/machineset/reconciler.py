@@ -13,6 +13,7 @@ from typing import Final, final
 
 from mcm.api.core import Node
 from mcm.api.machine import MACHINE_SETS, Machine, MachineSet
+from mcm.api.meta import JSONObject
 from mcm.api.names import MACHINE_FINALIZER, REASON_FAILED_CREATE, REASON_FAILED_DELETE
 from mcm.api.validation import FieldError, describe, validate_machine_set
 from mcm.client.errors import Conflict, KubeError
@@ -35,6 +36,7 @@ from mcm.controllers.machineset.template_sync import sync_templates
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.overshooting.limits import SetLimits
 from mcm.controllers.owning import ChildControl, Claimer, Ending, OwnerWriter, ending_of
+from mcm.controllers.proven_classes import ProvenClasses
 from mcm.controllers.replicas.availability import min_ready_of, next_available_at
 from mcm.controllers.replicas.membership import is_failed, is_terminating
 from mcm.controllers.replicas.startup_note import note_change
@@ -63,6 +65,7 @@ class MachineSetReconciler:
         *,
         sets: Store[MachineSet],
         machines: Store[Machine],
+        proven: ProvenClasses,
         owners: NodeOwners | None,
         reader: ObjectReader,
         writer: ObjectWriter,
@@ -74,6 +77,7 @@ class MachineSetReconciler:
         limits: SetLimits,
     ) -> None:
         self._sets = sets
+        self._proven = proven
         self._owners = owners
         self._writer = writer
         self._events = events
@@ -84,7 +88,7 @@ class MachineSetReconciler:
         self._set_writer = OwnerWriter(MACHINE_SETS, writer)
         self._claimer = Claimer(OWNERSHIP, sets, machines, reader=reader, writer=writer)
         self._machines = ChildControl(
-            OWNERSHIP, machines, writer, events, body=new_machine, randomness=randomness
+            OWNERSHIP, machines, writer, events, body=self._new_machine, randomness=randomness
         )
         self._preserver = AutoPreserver(writer, self._node_of, preserve_timeout=preserve_timeout)
 
@@ -145,6 +149,13 @@ class MachineSetReconciler:
         if sum(not is_terminating(m) for m in owned) >= machine_set.spec.replicas:
             return ()
         return self._claimer.abandoned(machine_set)
+
+    def _new_machine(self, machine_set: MachineSet, name: str) -> JSONObject:
+        """What its class has been proven for is claimed at once: it will be asked for."""
+        template, namespace = machine_set.spec.template, machine_set.metadata.namespace
+        return new_machine(
+            machine_set, name, claimed=self._proven.has_made_a_vm(template, namespace)
+        )
 
     def _protected(self, machines: Iterable[Machine]) -> Mapping[str, datetime]:
         """Until when each Failed machine is kept, for those that are kept at all."""

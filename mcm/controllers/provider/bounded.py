@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import final
@@ -15,6 +15,9 @@ from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.fence import Fence
 
 logger = logging.getLogger(__name__)
+
+SLOW_AFTER = 1.0
+"""Seconds after which a call takes time, and whoever asked says so."""
 
 CANCEL_GRACE = 3.0
 """Seconds in which a cancelled call must have ended: within what a lost lease leaves us."""
@@ -62,9 +65,16 @@ class BoundedCalls:
         return found[0] if found else None
 
     async def run(
-        self, call: Callable[[], object], *, verb: str, subject: str, limit: float
+        self,
+        call: Callable[[], object],
+        *,
+        verb: str,
+        subject: str,
+        limit: float,
+        slow: Callable[[], Awaitable[None]] | None = None,
     ) -> asyncio.Task[object]:
-        """Return the task of ``await call()`` once it has ended, however it has.
+        """Return the task of ``await call()`` once it has ended, however it has. ``slow`` is
+        awaited, once, while a call goes on that takes longer than a moment.
 
         Raises :class:`Overdue` after ``limit`` seconds, CancelledError if *we* are cancelled, and
         what the fence raises as soon as it does: it is looked at again whenever its time is over,
@@ -72,7 +82,7 @@ class BoundedCalls:
         """
         task = asyncio.create_task(_awaited(call), name=f"{verb} {subject}")
         try:
-            await self._wait(task, limit)
+            await self._wait(task, limit, slow)
         except TimeoutError:
             ended = await self._cancel(task, verb, subject)
             if ended and not task.cancelled() and task.exception() is None:
@@ -83,17 +93,24 @@ class BoundedCalls:
             raise
         return task
 
-    async def _wait(self, task: asyncio.Task[object], limit: float) -> None:
-        deadline = self._clock.monotonic() + limit
+    async def _wait(
+        self, task: asyncio.Task[object], limit: float, slow: Callable[[], Awaitable[None]] | None
+    ) -> None:
+        started = self._clock.monotonic()
         while True:
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
+            passed = self._clock.monotonic() - started
+            if passed >= limit:
                 raise TimeoutError
-            patience = min(left, max(self._fence.time_left(), _SOONEST))
+            patience = min(limit - passed, max(self._fence.time_left(), _SOONEST))
+            if slow is not None:
+                patience = min(patience, max(0.0, SLOW_AFTER - passed))
             done, _ = await asyncio.wait({task}, timeout=patience)
             if done:
                 return
             self._fence.check()
+            if slow is not None and self._clock.monotonic() - started >= SLOW_AFTER:
+                tell, slow = slow, None
+                await tell()
 
     async def _cancel(self, task: asyncio.Task[object], verb: str, subject: str) -> bool:
         """Tell the call to end, and wait a moment for it; return whether it did."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast, final
 
@@ -69,6 +69,7 @@ class _Call(Generic[R]):
     promised: type[R]
     start: Callable[[], object]
     limit: float = CALL_LIMIT
+    slow: Callable[[], Awaitable[None]] | None = None
 
 
 @final
@@ -78,7 +79,8 @@ class Provider:
     Each raises only :class:`ProviderFailed`, CancelledError if the caller is cancelled, and what
     the fence raises: before the call, or in the midst of it, which then is cancelled. What came of
     a call that was cancelled is unknown; the next leader asks the provider. ``within`` shortens, in
-    seconds, how long an answer is waited for.
+    seconds, how long an answer is waited for; ``slow`` is awaited while a call goes on that takes
+    longer than :data:`SLOW_AFTER`, and must not raise but what the fence does.
     """
 
     def __init__(
@@ -134,17 +136,23 @@ class Provider:
         )
         return await self._through(replace(call, limit=UPDATE_LIMIT))
 
-    async def delete(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
+    async def delete(
+        self, request: DeleteMachineRequest, *, slow: Callable[[], Awaitable[None]] | None = None
+    ) -> DeleteMachineResponse:
         call = _of_machine(
             "delete_machine",
             request,
             DeleteMachineResponse,
             lambda: self._driver.delete_machine(request),
         )
-        return await self._through(call)
+        return await self._through(replace(call, slow=slow))
 
     async def status(
-        self, request: GetMachineStatusRequest, *, within: float | None = None
+        self,
+        request: GetMachineStatusRequest,
+        *,
+        within: float | None = None,
+        slow: Callable[[], Awaitable[None]] | None = None,
     ) -> GetMachineStatusResponse:
         call = _of_machine(
             "get_machine_status",
@@ -152,7 +160,8 @@ class Provider:
             GetMachineStatusResponse,
             lambda: self._driver.get_machine_status(request),
         )
-        return await self._through(call if within is None else replace(call, limit=within))
+        limit = CALL_LIMIT if within is None else within
+        return await self._through(replace(call, limit=limit, slow=slow))
 
     async def list(self, request: ListMachinesRequest) -> ListMachinesResponse:
         class_ = request.machine_class
@@ -230,7 +239,7 @@ class Provider:
         limit = min(self._limit, call.limit)
         try:
             task = await self._calls.run(
-                call.start, verb=call.verb, subject=call.subject, limit=limit
+                call.start, verb=call.verb, subject=call.subject, limit=limit, slow=call.slow
             )
         except Overdue as overdue:
             return failed(Code.DEADLINE_EXCEEDED, _no_answer(call, limit, overdue))

@@ -6,9 +6,11 @@ from mcm.api.core import Node, NodeSpec, Taint
 from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.api.names import (
+    ANNOTATION_NOT_MANAGED_BY_MCM,
     ANNOTATION_PREFER_NO_SCHEDULE,
     ANNOTATION_SCALE_DOWN_DISABLED,
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+    LABEL_NODE_MACHINE_NAME,
 )
 from mcm.controllers.deployment.nodes import (
     PREFER_NO_SCHEDULE,
@@ -33,8 +35,10 @@ OTHER_TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 
 
 def node(*taints: Taint, annotations: dict[str, str] | None = None) -> Node:
+    named = {LABEL_NODE_MACHINE_NAME: "m"}
     return Node(
-        metadata=ObjectMeta(name="n", annotations=annotations or {}), spec=NodeSpec(taints=taints)
+        metadata=ObjectMeta(name="n", labels=named, annotations=annotations or {}),
+        spec=NodeSpec(taints=taints),
     )
 
 
@@ -110,6 +114,23 @@ def test_taint_and_annotations_are_one_patch() -> None:
         "metadata": {"annotations": OURS},
         "spec": {"taints": [TAINT]},
     }
+
+
+def test_a_node_that_its_machine_has_yet_to_name_is_kept_by_that_and_given_back_by_us() -> None:
+    fresh = objects.node("n")
+    assert change(KEPT, fresh) == {}
+    assert change(TAINTED, fresh) == {"spec": {"taints": [TAINT]}}
+    assert change(FREE, objects.node("n", annotations=OURS)) == {
+        "metadata": {"annotations": dict.fromkeys(OURS)}
+    }
+    nobodys = objects.node("n", annotations={ANNOTATION_NOT_MANAGED_BY_MCM: "1"})
+    assert change(KEPT, nobodys) == {"metadata": {"annotations": OURS}}
+
+
+def test_the_node_of_a_machine_that_goes_is_left_as_it_is() -> None:
+    both = NodeMarks(tainted=True, kept_from_autoscaler=True)
+    assert change(both, node(), on_node(deleted=True)) == {}
+    assert change(FREE, node(annotations=OURS), on_node(deleted=True)) == {}
 
 
 def test_machines_without_a_known_node_are_left_out() -> None:

@@ -121,12 +121,15 @@ class BootstrapTokens:
                 return await self._has_one_of_the_go_original(machine)
             return await self._kept(machine, known, self._time.end(machine)) is not None
 
-    async def revoke(self, machine: Machine) -> bool:
+    async def revoke(self, machine: Machine, *, has_joined: bool = False) -> bool:
         """Delete the machine's token, if it has one; tell whether none is left. Failing is no harm:
-        it is tried again when the machine is deleted, and the token expires by itself."""
+        it is tried again when the machine is deleted, and the token expires by itself. Of one that
+        ``has_joined`` it was deleted then, unless it is known that it was not."""
         uid = machine.metadata.uid
         try:
-            known = self._known.get(uid) or await self._find(machine)
+            known = self._known.get(uid)
+            if known is None and not has_joined:
+                known = await self._find(machine)
             if known is not None:
                 await self._delete(known)
         except (NotFound, Conflict):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import final
 
-from mcm.api.core import NODES, Node
 from mcm.api.machine import LastOperation, Machine
 from mcm.api.names import LABEL_FORCE_DELETION
-from mcm.client.errors import Conflict, KubeError, NotFound
-from mcm.client.requests import PatchType
+from mcm.client.errors import Conflict, KubeError
+from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.deletion.node_condition import TerminatingCondition
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.draining.mark import Mark
@@ -22,10 +22,9 @@ from mcm.controllers.machine.draining.request import (
     Unfinished,
     mode_at,
 )
-from mcm.controllers.machine.health.conditions import is_healthy
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.drain import Force, terminating_patch
+from mcm.drain import Force, select
 
 
 @final
@@ -37,34 +36,38 @@ class DrainBeforeDeletion:
         control: ControlCluster,
         target: TargetCluster | None,
         record: DeletionRecord,
+        condition: TerminatingCondition,
         drain: NodeDrain | None,
     ) -> None:
         self._control = control
         self._target = target
         self._record = record
+        self._condition = condition
         self._drain = drain
 
     async def drain(self, machine: Machine) -> StepResult:
         """Do one pass; return the machine with the next step's marker, or when to look again."""
         if self._target is None or self._drain is None:
-            return await self._record.proceed(machine, last_operation.no_target_cluster())
+            return self._record.proceed(machine, last_operation.no_target_cluster())
         found = self._target.owners.find(machine)
         if found.found:
             machine = await self._record.name_node(machine, found.found)
             found = self._target.owners.find(machine)
         if not machine.node_name:
-            return await self._record.pass_on(machine, last_operation.drain_skipped())
+            return self._record.proceed(machine, last_operation.drain_skipped())
         if obstacle := found.obstacle:
             # To wait for others to settle it could take for ever, and the VM goes in any case.
-            return await self._record.proceed(machine, last_operation.drain_left_out(obstacle))
+            return self._record.proceed(machine, last_operation.drain_left_out(obstacle))
         request = self._request(machine, self._control.now())
         if (again := await self._say_terminating(self._target, machine, request)) is not None:
             return again
         match await self._drain.drain(machine, request):
             case Drained() as answer:
-                return await self._record.proceed(machine, _done(answer))
+                machine = self._record.proceed(machine, _done(answer))
+                if answer.force is Force.NONE:
+                    return machine
+                return await self._record.written(machine)  # pods were not asked: worth a record
             case Unfinished() as answer:
-                machine = await self._record.written(machine)
                 if answer.trouble:
                     await self._record.show(machine, last_operation.drain_failed(answer.trouble))
                 return Outcome(after=answer.after, reason=answer.reason)
@@ -82,15 +85,16 @@ class DrainBeforeDeletion:
     async def _say_terminating(
         self, target: TargetCluster, machine: Machine, request: DrainRequest
     ) -> Outcome | None:
-        """Say on the Node that it goes. None: go on, as a forced deletion does in any case."""
+        """Say on the Node that it goes, if that takes time. None: go on, as a forced deletion does
+        in any case."""
         node = target.owners.own_node(machine)
-        if node is None:
+        if node is None or not select(pods_on(target.pods, machine.node_name)).taken:
             return None
         gentle = not mode_at(self._control.now(), request, machine, node).forced
         if gentle and (wait := self._record.wait_for(machine, CIRCUMSTANCES)):
             return Outcome(after=wait, reason="the node could not be marked")
         try:
-            await self._write_terminating(target, machine, node)
+            await self._condition.write(machine)
         except Conflict:
             raise
         except KubeError as error:
@@ -100,23 +104,6 @@ class DrainBeforeDeletion:
                 wait = self._record.failed(machine, Pace.TRANSIENT, CIRCUMSTANCES)
                 return Outcome(after=wait, reason="the node could not be marked")
         return None
-
-    async def _write_terminating(self, target: TargetCluster, machine: Machine, node: Node) -> None:
-        conditions = node.status.conditions
-        healthy = is_healthy(conditions, self._control.settings_of(machine).node_conditions)
-        patch = terminating_patch(node, self._control.now(), unhealthy=not healthy)
-        if patch is None:
-            return
-        try:
-            await target.writer.patch(
-                NODES,
-                node.metadata.name,
-                patch,
-                subresource="status",
-                patch_type=PatchType.STRATEGIC,
-            )
-        except NotFound:
-            return
 
 
 def _done(answer: Drained) -> LastOperation:

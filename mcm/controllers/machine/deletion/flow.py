@@ -1,7 +1,7 @@
 """Take a machine away: its pods, VM, Node object, and at last our finalizer.
 
-Where it is in that is written on the machine before each step that cannot be undone, so any process
-can go on from there. What can go on now goes on in the same pass.
+What can go on now goes on in the same pass. Where that ends, or takes long, it is written on the
+machine, and any process can go on from there; what was not is done again, which is harmless.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias, final
 
 from mcm.api.machine import Machine
+from mcm.client.errors import Conflict, KubeError
 from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import DeletionStep, StepResult, step_of
+from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.last_operation import Marker
 from mcm.controllers.machine.ports import TargetCluster
 from mcm.controllers.runtime import Outcome
+from mcm.drain import select
 
 DeletionAct: TypeAlias = Callable[[Machine], Awaitable[StepResult]]
 
@@ -29,11 +32,13 @@ class Deletion:
         self,
         target: TargetCluster | None,
         record: DeletionRecord,
+        telling: DeletionTelling,
         *,
         steps: Mapping[DeletionStep, DeletionAct],
     ) -> None:
         self._target = target
         self._record = record
+        self._telling = telling
         self._acts: Mapping[DeletionStep, DeletionAct] = {
             DeletionStep.BEGIN: self._begin,
             **steps,
@@ -43,21 +48,30 @@ class Deletion:
         """Go as far as possible now. The machine has a deletion timestamp and our finalizer."""
         for _ in range(2 * len(DeletionStep)):
             machine = self._record.named(machine)
-            result = await self._acts[step_of(machine)](machine)
+            result = await self._taken(machine)
             if isinstance(result, Outcome):
-                return result
+                return await self._telling.paused(machine, result)
             machine = result
         raise AssertionError(f"the deletion of {machine.metadata.key} goes in circles")
+
+    async def _taken(self, machine: Machine) -> StepResult:
+        try:
+            return await self._acts[step_of(machine)](machine)
+        except Conflict:
+            raise
+        except KubeError:
+            await self._telling.tell_if_possible(machine)
+            raise
 
     async def _begin(self, machine: Machine) -> StepResult:
         """Enter the phase. Where the Node is known, or is of no use, its search is left out."""
         if self._target is None:
-            return await self._record.enter(machine, last_operation.no_target_cluster())
+            return self._record.enter(machine, last_operation.no_target_cluster())
         if name := self._target.owners.find(machine).found:
             machine = await self._record.name_node(machine, name)
         if not machine.node_name:
-            return await self._record.enter(machine, last_operation.terminating(Marker.FIND_NODE))
-        entered = self._record.entered(machine, last_operation.terminating(Marker.DRAIN))
-        if pods_on(self._target.pods, machine.node_name):
-            return await self._record.written(entered)
-        return entered
+            return self._record.enter(machine, last_operation.terminating(Marker.FIND_NODE))
+        machine = self._record.enter(machine, last_operation.terminating(Marker.DRAIN))
+        if select(pods_on(self._target.pods, machine.node_name)).taken:
+            return await self._record.written(machine)
+        return machine

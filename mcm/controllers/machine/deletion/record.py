@@ -1,15 +1,17 @@
-"""How a deletion is recorded on its machine, step by step, and how long a failed step must wait."""
+"""How a deletion that takes time is recorded on its machine, and how long a failed step waits."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, MutableMapping
+from contextlib import suppress
+from datetime import timedelta
 from typing import final
 
 import msgspec
 
 from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase, MachineStatus
 from mcm.api.names import LABEL_FORCE_DELETION, LABEL_NODE, MACHINE_FINALIZER
-from mcm.client.errors import Invalid
+from mcm.client.errors import Invalid, KubeError
 from mcm.controllers.machine import status
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
 from mcm.controllers.machine.deletion.provider_answers import Answer
@@ -19,11 +21,16 @@ from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.runtime import Outcome
 from mcm.events import EventType
 
+_MOMENT = timedelta(seconds=2)
+"""Timestamps are of whole seconds: no less than one."""
+
 
 @final
 class DeletionRecord:
     """What the steps of a deletion share. Methods raise what a status write does.
 
+    How far a deletion is, its steps tell one another in the machine's status, in memory. That is
+    written where a step does not end at once: it is done again by whoever finds it not recorded.
     ``unwritable_names`` holds Nodes' names that could not be written, by machine UID.
     """
 
@@ -40,7 +47,8 @@ class DeletionRecord:
     async def name_node(self, machine: Machine, node_name: str) -> Machine:
         """Write down which Node is the machine's. A name that is no label is used all the same."""
         try:
-            return await self._control.patch(machine, node_label_patch(machine, node_name))
+            named = await self._control.patch(machine, node_label_patch(machine, node_name))
+            return msgspec.structs.replace(named, status=machine.status)
         except Invalid as refusal:
             note = f"The name of Node {node_name} cannot be written on the machine: {refusal}"
             self._control.tell(machine, EventType.WARNING, "NodeNameNotWritable", note)
@@ -56,39 +64,48 @@ class DeletionRecord:
         metadata = msgspec.structs.replace(machine.metadata, labels=labels)
         return msgspec.structs.replace(machine, metadata=metadata)
 
-    async def enter(self, machine: Machine, done: LastOperation) -> Machine:
+    def enter(self, machine: Machine, done: LastOperation) -> Machine:
         """Enter the phase Terminating."""
-        return await self.written(self.entered(machine, done))
-
-    def entered(self, machine: Machine, done: LastOperation) -> Machine:
-        """The same from memory, for a step that will not take time: its end is written with it."""
         now = self._control.now()
         wanted = status.with_operation(machine.status, done, now)
         wanted = status.with_phase(wanted, MachinePhase.TERMINATING, now)
         return msgspec.structs.replace(machine, status=wanted)
 
-    async def written(self, machine: Machine) -> Machine:
-        """Write what the machine says so far from memory only; no request if that is nothing."""
-        return await self._write(machine, machine.status)
-
-    async def proceed(self, machine: Machine, done: LastOperation) -> Machine:
-        """Write the marker of the next step; what failed before counts no more."""
-        wanted = status.with_operation(machine.status, done, self._control.now())
-        return await self._go_on(machine, wanted)
+    def proceed(self, machine: Machine, done: LastOperation) -> Machine:
+        """Go on to the step that ``done`` names."""
+        return self._with(machine, status.with_operation(machine.status, done, self._control.now()))
 
     async def proceed_to_end(self, machine: Machine, done: LastOperation) -> Machine:
-        """Go on to the last step. Nobody could read the marker where that ends the machine."""
+        """Go on to the last step. It ends the machine, unless somebody else holds it, too."""
+        machine = self.proceed(machine, done)
         if machine.metadata.finalizers != (MACHINE_FINALIZER,):
-            return await self.proceed(machine, done)
+            machine = await self.written(machine)
         self._backoff.forget(machine.metadata.uid)
-        wanted = status.with_operation(machine.status, done, self._control.now())
-        return msgspec.structs.replace(machine, status=wanted)
+        return machine
 
-    async def pass_on(self, machine: Machine, done: LastOperation) -> Machine:
-        """Write the marker of the next step where nothing was done for this one."""
-        return await self._write(
-            machine, status.with_operation(machine.status, done, self._control.now())
-        )
+    def is_over(self, machine: Machine) -> bool:
+        """Tell whether the machine is gone, or others' to finish."""
+        known = self._control.current(machine)
+        return known is None or MACHINE_FINALIZER not in known.metadata.finalizers
+
+    def moment_left(self, machine: Machine) -> float:
+        """Return the seconds until the deletion has taken long enough to be worth a write."""
+        now = self._control.now()
+        began = machine.metadata.deletion_timestamp or now
+        return (began + _MOMENT - now).total_seconds()
+
+    async def written(self, machine: Machine) -> Machine:
+        """Write how far the deletion is; no request if that is what is written."""
+        written = await self._write(machine, machine.status)
+        if written.metadata.resource_version != machine.metadata.resource_version:
+            self._backoff.forget(machine.metadata.uid)  # what failed before does no more
+        return written
+
+    async def written_if_possible(self, machine: Machine) -> Machine:
+        """The same, where what is under way is not to end because of that."""
+        with suppress(KubeError):
+            return await self.written(machine)
+        return machine
 
     async def show(self, machine: Machine, failure: LastOperation) -> Machine:
         """Say what failed, unless it stands there already."""
@@ -109,17 +126,15 @@ class DeletionRecord:
         if known_state is not None:
             wanted = status.with_known_state(wanted, known_state)
         if answer.pace is None:
-            return await self._go_on(machine, wanted)
+            return self._with(machine, wanted)
         control.tell(machine, EventType.WARNING, "ProviderError", answer.operation.description)
         await self._write_failure(machine, wanted)
         wait = self.failed(machine, answer.pace, self.circumstances(machine, class_))
         return Outcome(after=wait, reason="provider error")
 
-    async def _go_on(self, machine: Machine, wanted: MachineStatus) -> Machine:
-        written = await self._write(machine, wanted)
-        if written.metadata.resource_version != machine.metadata.resource_version:
-            self._backoff.forget(machine.metadata.uid)
-        return written
+    @staticmethod
+    def _with(machine: Machine, wanted: MachineStatus) -> Machine:
+        return msgspec.structs.replace(machine, status=wanted)
 
     async def _write(self, machine: Machine, wanted: MachineStatus) -> Machine:
         """Write the status. Where the server does not take it, whatever is in it, the flow goes on

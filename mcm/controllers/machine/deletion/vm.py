@@ -17,6 +17,7 @@ from mcm.controllers.machine.deletion.left_behind import (
 from mcm.controllers.machine.deletion.provider_answers import Answer
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, class_key
 from mcm.controllers.provider import Places, Provider, ProviderFailed, Purpose
@@ -33,6 +34,7 @@ class VMDeletion:
         self,
         control: ControlCluster,
         record: DeletionRecord,
+        telling: DeletionTelling,
         *,
         provider: Provider,
         places: Places,
@@ -40,6 +42,7 @@ class VMDeletion:
     ) -> None:
         self._control = control
         self._record = record
+        self._telling = telling
         self._provider = provider
         self._places = places
         self._metrics = metrics
@@ -75,15 +78,19 @@ class VMDeletion:
     async def _leave(self, machine: Machine, reason: str) -> StepResult:
         """Go on without the VM's deletion, and say so: nobody else will know of it."""
         tell_left_behind(self._control, machine, reason)
-        return await self._record.proceed(machine, last_operation.vm_left_behind(reason))
+        machine = self._record.proceed(machine, last_operation.vm_left_behind(reason))
+        return await self._record.written(machine)
 
     async def _ask(self, machine: Machine, class_: MachineClass) -> StepResult:
         credentials = self._control.credentials(class_)
         request = DeleteMachineRequest(machine, class_, credentials.data)
+        asked = self._telling.during(machine)
         try:
-            response = await self._provider.delete(request)
+            response = await self._provider.delete(request, slow=asked)
         except ProviderFailed as failure:
-            return await self._refused(machine, class_, failure)
+            result = await self._refused(asked.machine, class_, failure)
+            return result if isinstance(result, Outcome) else await self._record.written(result)
+        machine = asked.machine
         self._metrics.deleted(machine, class_, self._control.now())
         if vm := machine.spec.provider_id:
             self._control.tell(machine, EventType.NORMAL, "VMDeleted", f"Deleted VM {vm}")
@@ -104,7 +111,7 @@ class VMDeletion:
             if is_forced(machine):
                 return await self._leave(machine, text)
             if await self._absence.is_certain(machine, class_):
-                return await self._record.proceed(machine, last_operation.vm_never_created(text))
+                return self._record.proceed(machine, last_operation.vm_never_created(text))
         answer = provider_answers.on_vm_deletion_error(failure.error, text)
         state = failure.error.last_known_state if failure.error else ""
         return await self._record.answered(machine, class_, answer, known_state=state)

@@ -36,21 +36,23 @@ class VolumeDetachment:
         """Delete the attachments to the machine's Node that are left."""
         target, record, name = self._target, self._record, machine.node_name
         if target is None:
-            return await record.proceed(machine, last_operation.no_target_cluster())
+            return record.proceed(machine, last_operation.no_target_cluster())
         node = target.nodes.get(name)
         if node is None:
             gone = last_operation.detach_skipped(f'node "{name}" not found')
-            return await record.proceed(machine, gone)
+            return record.proceed(machine, gone)
         if obstacle := target.owners.find(machine).obstacle:
-            return await record.proceed(machine, last_operation.detach_skipped(obstacle))
+            return record.proceed(machine, last_operation.detach_skipped(obstacle))
         live = [a for a in attachments_on(target.attachments, name) if _is_live(a)]
         if not node.status.volumes_attached and not live:
-            return await record.proceed(machine, last_operation.volumes_detached(name))
+            machine = record.proceed(machine, last_operation.volumes_detached(name))
+            return await record.written(machine)
         if wait := record.wait_for(machine, "detach"):
             return Outcome(after=wait, reason="volume attachments could not be deleted")
         errors = await fan_out(lambda a: _delete(target, a), live)
         if not errors:
-            return await record.proceed(machine, last_operation.no_live_attachments(name))
+            machine = record.proceed(machine, last_operation.no_live_attachments(name))
+            return await record.written(machine)
         return await self._failed(machine, "; ".join(sorted(map(str, errors))))
 
     async def _failed(self, machine: Machine, error: str) -> StepResult:
@@ -58,7 +60,8 @@ class VolumeDetachment:
         wait = record.failed(machine, Pace.TRANSIENT, "detach")
         if record.failures(machine) >= _TRIES:
             self._control.tell(machine, EventType.WARNING, "VolumesLeftAttached", error)
-            return await record.proceed(machine, last_operation.detach_skipped(error))
+            machine = record.proceed(machine, last_operation.detach_skipped(error))
+            return await record.written(machine)
         await record.show(machine, last_operation.detach_failed(error))
         return Outcome(after=wait, reason="volume attachments could not be deleted")
 

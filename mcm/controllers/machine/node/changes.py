@@ -65,7 +65,7 @@ class NodeChanges:
     """The changes that ``node`` needs to be as ``machine`` and its class want it.
 
     ``refusals`` remembers, by digest, what was refused in earlier passes. ``admitted``: the machine
-    is Running, or about to be.
+    is Running, or about to be; ``in_rollout``: its deployment replaces its machines.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class NodeChanges:
         machine_class: MachineClass | None,
         *,
         admitted: bool,
+        in_rollout: bool,
         refusals: MutableMapping[str, Refusal],
         now: float,
     ) -> None:
@@ -82,6 +83,7 @@ class NodeChanges:
         self._machine = machine
         self._class = machine_class
         self._admitted = admitted
+        self._in_rollout = in_rollout
         self._refusals = refusals
         self._now = now
         self._said: dict[str, str] = {}
@@ -126,7 +128,13 @@ class NodeChanges:
         if capacity is not None:
             yield NodeChange(_CAPACITY, capacity, "status", PatchType.MERGE)
             machine_class = None  # refused, so there is nothing to record of it
-        patch = node_patch(self._node, self._machine, machine_class, admitted=self._admitted)
+        patch = node_patch(
+            self._node,
+            self._machine,
+            machine_class,
+            admitted=self._admitted,
+            in_rollout=self._in_rollout,
+        )
         if patch is None:
             return
         yield NodeChange(_ALL, patch)

@@ -35,7 +35,9 @@ from mcm.controllers.machine.node.taints import (
     taints_to_write,
 )
 from mcm.controllers.machine.node.template_faults import applicable
+from mcm.controllers.node_ownership import is_named
 from mcm.controllers.preconditions import for_this_object, for_this_version
+from mcm.controllers.rollouts import keeping_annotations
 
 _JOINING = ("", MachinePhase.PENDING, MachinePhase.CRASH_LOOP_BACK_OFF)
 
@@ -46,6 +48,7 @@ def node_patch(
     machine_class: MachineClass | None,
     *,
     admitted: bool = False,
+    in_rollout: bool = False,
 ) -> JSONObject | None:
     """Return the strategic merge patch that makes ``node`` what ``machine`` wants; None if it is.
 
@@ -53,12 +56,13 @@ def node_patch(
     annotations, taints and the record of what was applied. Only the taints are replaced as a whole,
     so a patch that has them applies only to the version seen: a kubelet writes all the time.
     ``admitted``: the machine is Running, or about to be, so what kept pods away goes.
+    ``in_rollout``: a Node that is new is kept from the autoscaler; later on, that is not ours.
     """
     template = applicable(machine.spec.node_template).template
     applied = _last_applied(node)
     labels = _difference(node.metadata.labels, *_labels(applied), *_labels(template))
     labels.pop(LABEL_NODE_MACHINE_NAME, None)  # ours, whatever a template says
-    named = node.metadata.labels.get(LABEL_NODE_MACHINE_NAME) == machine.metadata.name
+    named = is_named(node, machine)
     if not named and is_label_value(machine.metadata.name):
         labels[LABEL_NODE_MACHINE_NAME] = machine.metadata.name
     annotations = _difference(
@@ -69,6 +73,8 @@ def node_patch(
     if not _same_template(applied, template):
         annotations[ANNOTATION_LAST_APPLIED_ALT] = encode_template(template)
     annotations.update(capacity_record(node, machine_class))
+    if in_rollout and not named:
+        annotations.update(keeping_annotations(node))
     taints = _wanted_taints(node, machine, applied, template, admitted=admitted)
     maps = {"labels": labels, "annotations": annotations}
     return _patch(node, {name: values for name, values in maps.items() if values}, taints)

@@ -12,7 +12,8 @@ from mcm.client.errors import BadRequest, Forbidden, Invalid, NotFound
 from mcm.controllers.machine.node.changes import NodeChanges, Refusal
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own, with_own, without_own
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
-from mcm.controllers.node_ownership import is_managed
+from mcm.controllers.node_ownership import is_managed, is_named
+from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.controllers.wording import same_words
 from mcm.events import EventType
@@ -31,7 +32,8 @@ _LENGTH: Final = 300
 class NodeTemplateSync:
     """Keeps a machine's Node as its template and its class say.
 
-    ``refusals`` remembers what servers refused to write, by machine UID.
+    ``rollouts`` tells what goes on in a machine's deployment; None where Nodes are not to be kept
+    from the autoscaler. ``refusals`` remembers what servers refused to write, by machine UID.
     """
 
     def __init__(
@@ -39,10 +41,12 @@ class NodeTemplateSync:
         control: ControlCluster,
         target: TargetCluster,
         *,
+        rollouts: Rollouts | None,
         refusals: MutableMapping[str, dict[str, Refusal]],
     ) -> None:
         self._control = control
         self._target = target
+        self._rollouts = rollouts
         self._refusals = refusals
 
     async def sync(self, machine: Machine, *, admitted: bool = False) -> Outcome:
@@ -84,9 +88,15 @@ class NodeTemplateSync:
             machine,
             self._control.class_of(machine),
             admitted=admitted or machine.phase == MachinePhase.RUNNING,
+            in_rollout=self._is_in_rollout(machine, node),
             refusals=self._refusals.setdefault(machine.metadata.uid, {}),
             now=self._control.clock.monotonic(),
         )
+
+    def _is_in_rollout(self, machine: Machine, node: Node) -> bool:
+        if self._rollouts is None or is_named(node, machine):
+            return False  # only what is new is marked here
+        return self._rollouts.concern(machine)
 
     async def _show(
         self, machine: Machine, *, faults: Sequence[str], said: Mapping[str, str]

@@ -47,6 +47,7 @@ async def test_a_status_that_cannot_be_written_keeps_no_machine() -> None:
         await b.make_class()
         await b.running()
         refuse(b, path="/machines/m/status$")
+        b.driver.latency = 3.0
         await b.delete_machine()
         await b.until_gone(within=30)
         assert not b.driver.vms
