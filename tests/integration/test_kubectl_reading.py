@@ -101,6 +101,7 @@ def test_events_are_listed_in_both_ways(kubectl: Kubectl) -> None:
     assert columns(table) == ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
     assert rows(table)[0][1:] == ["Warning", "Stuck", "machine/m", "it does not move"]
     assert kubectl("get", "events", "--field-selector=involvedObject.name=m", "-o", "name")
+    assert "it does not move" in kubectl("get", "events", "--sort-by=.lastTimestamp")
     assert "it does not move" in kubectl("events", "--for", "machine/m")
 
 

@@ -78,13 +78,13 @@ def test_adopting_scaling_rolling_and_deleting_stay_within_the_roles(
             owner = cluster.get(MACHINE_SETS, "by-hand").metadata.controller_ref()
             assert owner is not None and owner.name == "pool"
             assert cluster.get(MACHINES, "stray").metadata.controller_ref() is not None
+            await cluster.patch(MACHINES, "stray", {"metadata": {"labels": {"name": "else"}}})
+            await controllers.settle(60)
             newer = {**SPEC, "class": {"kind": "MachineClass", "name": "newer"}}
             change: JSONObject = {"spec": {"replicas": 3, "template": {"spec": newer}}}
             await cluster.patch(MACHINE_DEPLOYMENTS, "pool", change)
             await controllers.settle(60)
             assert len(cluster.all(MACHINE_SETS)) == 2
-            await cluster.patch(MACHINES, "stray", {"metadata": {"labels": {"name": "else"}}})
-            await controllers.settle(60)
             await cluster.delete(MACHINE_DEPLOYMENTS, "pool")
             await controllers.settle(600)
 

@@ -27,6 +27,7 @@ _EVENT_FIELDS: Mapping[str, str] = {
     "count": "deprecatedCount",
 }
 _CORE_FIELDS: Mapping[str, str] = {new: old for old, new in _EVENT_FIELDS.items()}
+_NO_TIMES: Mapping[str, None] = {"firstTimestamp": None, "lastTimestamp": None}
 
 
 def served_body(info: ResourceInfo, body: JSONObject) -> JSONObject:
@@ -40,7 +41,10 @@ def stored_body(info: ResourceInfo, body: JSONObject) -> JSONObject:
     """Return an object that was sent in the version of ``info`` in the form to keep."""
     if body["apiVersion"] == info.stored_api_version:
         return body
-    return _converted(body, info.stored_api_version, _CORE_FIELDS if _is_event(info) else {})
+    if not _is_event(info):
+        return _converted(body, info.stored_api_version, {})
+    # Go's times are never left out: ``kubectl get events --sort-by=.lastTimestamp`` needs the null.
+    return {**_NO_TIMES, **_converted(body, info.stored_api_version, _CORE_FIELDS)}
 
 
 def served_bytes(info: ResourceInfo, stored: Stored) -> bytes:
