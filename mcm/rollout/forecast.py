@@ -214,8 +214,10 @@ class Forecast:
         if not room(fleet, bounds):
             there = fleet.potential()
             yield f"no machine may be added: there may be {bounds.most}, and there are {there}"
-        floor, serving = must_serve(fleet, bounds), fleet.guaranteed()
-        if serving <= floor:
+        if snapshot.new is not None and fleet.new is not None and fleet.new.failing:
+            name = snapshot.new.metadata.name
+            yield f"{name} fails to get its machines up: until it can, nothing that serves may go"
+        elif (serving := fleet.guaranteed()) <= must_serve(fleet, bounds):
             yield f"none that serves may go: {bounds.least} must serve, and {serving} do"
         for machine in self._model.idle():
             yield f"{machine.metadata.name} does not serve: {trouble_of(machine)}"

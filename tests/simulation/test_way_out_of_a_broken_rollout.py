@@ -160,9 +160,13 @@ def classes(sim: Simulation) -> list[str]:
 
 
 def progressing(sim: Simulation) -> JSONObject:
+    return condition(sim, "Progressing")
+
+
+def condition(sim: Simulation, kind: str) -> JSONObject:
     (deployment,) = sim.objects(MACHINE_DEPLOYMENTS)
     found: list[JSONObject] = deployment["status"]["conditions"]  # type: ignore[index]
-    return next(c for c in found if c["type"] == "Progressing")
+    return next(c for c in found if c["type"] == kind)
 
 
 def events(sim: Simulation, reason: str) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, TypeAlias, final
+
+import msgspec
 
 from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import (
@@ -19,6 +21,7 @@ from mcm.api.machine import (
     MACHINE_SETS,
     Machine,
     MachineDeployment,
+    MachineDeploymentStatus,
     MachineSet,
 )
 from mcm.api.names import (
@@ -269,6 +272,11 @@ class DeploymentSnapshot:
         machines: Mapping[str, Sequence[Machine]],
     ) -> DeploymentSnapshot:
         return cls(deployment, sets, machines, new_set_of(deployment, sets))
+
+    def with_status(self, status: MachineDeploymentStatus) -> DeploymentSnapshot:
+        """Return the same, the deployment's status being ``status``."""
+        deployment = msgspec.structs.replace(self.deployment, status=status)
+        return replace(self, deployment=deployment)
 
     @property
     def strategy(self) -> str:

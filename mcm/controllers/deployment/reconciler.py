@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Final, final
 
 import msgspec
@@ -32,6 +33,7 @@ from mcm.api.validation import describe, validate_machine_deployment
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
+from mcm.controllers.deployment.automatic_rollback import automatic_rollback, due_at
 from mcm.controllers.deployment.bounds import Bounds, bounds_of, recorded_bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
@@ -68,7 +70,7 @@ from mcm.controllers.deployment.templates import labelling
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.overshooting.limits import SetLimits
 from mcm.controllers.owning import Ending, NameTaken, OwnerWriter, ending_of
-from mcm.controllers.runtime import DONE, Outcome
+from mcm.controllers.runtime import DONE, Outcome, earliest
 from mcm.events import EventSink
 from mcm.informers.store import Store
 
@@ -179,11 +181,12 @@ class DeploymentReconciler:
         return DeploymentSnapshot.of(deployment, sets, machines)
 
     def _look_again(self, snapshot: DeploymentSnapshot, status: MachineDeploymentStatus) -> Outcome:
-        at = look_again_at(snapshot.deployment, status)
-        if at is None:
-            return DONE
-        return Outcome(
-            max(0.0, (at - self._clock.now()).total_seconds()), "the progress deadline is then"
+        deadline, judged = look_again_at(snapshot.deployment, status), snapshot.with_status(status)
+        rolled_back_at = due_at(judged)
+        now = self._clock.now()
+        return earliest(
+            _at(deadline, now, "the progress deadline is then"),
+            _at(rolled_back_at, now, "a rollout that still fails then is rolled back"),
         )
 
     # ---- steps -----------------------------------------------------------------------------------
@@ -247,11 +250,11 @@ class DeploymentReconciler:
         return self._mover.look(snapshot) if self._mover is not None else None
 
     async def _roll_back(self, snapshot: DeploymentSnapshot) -> bool:
-        asked = (
-            None
-            if snapshot.deployment.spec.paused
-            else rollback(snapshot.deployment, snapshot.sets)
-        )
+        """Go back to an earlier template, asked for or not; tell whether that was done."""
+        if snapshot.deployment.spec.paused:
+            return False
+        asked = rollback(snapshot.deployment, snapshot.sets)
+        asked = asked or automatic_rollback(snapshot, self._clock.now())
         if asked is None:
             return False
         deployment = await self._writer.patch(snapshot.deployment, asked.change)
@@ -435,3 +438,7 @@ class DeploymentReconciler:
         except KubeError as error:
             errors.append(error)
             return deployment
+
+
+def _at(moment: datetime | None, now: datetime, why: str) -> Outcome:
+    return DONE if moment is None else Outcome(max(0.0, (moment - now).total_seconds()), why)

@@ -25,6 +25,7 @@ from mcm.api.names import (
     ANNOTATION_REVISION_HISTORY,
     ANNOTATION_ROLLBACK_AFTER,
     ANNOTATION_ROLLED_BACK,
+    ANNOTATION_STARTUP_FAILURES,
     ANNOTATION_SURGE_POOL,
     ANNOTATION_TRIGGER_DELETION,
     ANNOTATION_UNFREEZE,
@@ -49,6 +50,7 @@ NOT_COPIED: Final = frozenset(
         ANNOTATION_SURGE_POOL,
         ANNOTATION_ROLLBACK_AFTER,
         ANNOTATION_ROLLED_BACK,
+        ANNOTATION_STARTUP_FAILURES,
         ANNOTATION_TRIGGER_DELETION,
         ANNOTATION_UNFREEZE,
     }
@@ -157,7 +159,7 @@ def rollback(deployment: MachineDeployment, sets: Sequence[MachineSet]) -> Rollb
         note = f"Revision {revision} has the present template already: nothing to roll back"
         return Rollback(_clearing({}), EVENT_SAME_TEMPLATE, "Warning", note, revision)
     note = f"Rolled back to revision {revision}"
-    return Rollback(_clearing(_return_to(deployment, target)), EVENT_DONE, "Normal", note, revision)
+    return Rollback(return_to(deployment, target), EVENT_DONE, "Normal", note, revision)
 
 
 def _find(sets: Sequence[MachineSet], revision: int) -> MachineSet | None:
@@ -175,15 +177,16 @@ def _last(deployment: MachineDeployment, sets: Sequence[MachineSet]) -> MachineS
     return max(known, key=lambda pair: pair[0], default=(0, None))[1]
 
 
-def _return_to(deployment: MachineDeployment, target: MachineSet) -> JSONObject:
-    """The change to the set's template and annotations; what is the deployment's own stays."""
+def return_to(deployment: MachineDeployment, target: MachineSet) -> JSONObject:
+    """Return the change to the set's template and annotations; what is the deployment's own stays.
+    It asks for no further rollback."""
     present = deployment.metadata.annotations
     annotations = {k: v for k, v in present.items() if k in NOT_COPIED}
     annotations |= {k: v for k, v in target.metadata.annotations.items() if k not in NOT_COPIED}
     change: JSONObject = {"spec": {"template": _template_change(deployment, target)}}
     if moved := merge_diff(present, annotations):
         change["metadata"] = {"annotations": moved}
-    return change
+    return _clearing(change)
 
 
 def _template_change(deployment: MachineDeployment, target: MachineSet) -> JSONObject:

@@ -51,8 +51,9 @@ def _without_useless(new: SetState, fleet: Fleet, bounds: Bounds) -> dict[str, i
     """
     targets = {s.uid: s.replicas for s in fleet.old}
     surplus = fleet.replicas() - bounds.least
+    owed = new.missing + floor_of(fleet, bounds) - bounds.least
     for state in fleet.old:
-        allowed = surplus - (new.missing if state.proven else 0)
+        allowed = surplus - (owed if state.proven else 0)
         taken = max(0, min(allowed, state.useless(state.replicas), state.replicas))
         targets[state.uid] -= taken
         surplus -= taken

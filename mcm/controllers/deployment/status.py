@@ -22,6 +22,7 @@ from mcm.api.names import (
     STATUS_FALSE,
     STATUS_TRUE,
 )
+from mcm.controllers.deployment.automatic_rollback import with_rolled_back
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
     Conditions,
@@ -72,6 +73,7 @@ def status_after(
     else:
         conditions = without_refusal(conditions)
     conditions = with_pause(conditions, paused=deployment.spec.paused, now=now)
+    conditions = with_rolled_back(conditions, snapshot, now)
     conditions = with_paused(conditions, paused=deployment.spec.paused, now=now)
     conditions = with_pool(conditions, turn, now)
     of = turn.budget.replicas if turn else None

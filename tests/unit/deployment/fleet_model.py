@@ -23,7 +23,7 @@ from mcm.api.machine import (
     MachineTemplate,
     RollingUpdate,
 )
-from mcm.api.meta import LabelSelector, ObjectMeta
+from mcm.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from mcm.api.names import ANNOTATION_PRIORITY
 from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.decision import Decision, next_step
@@ -211,8 +211,17 @@ class FleetModel:
                 name=name,
                 namespace="ns",
                 uid=name,
-                labels={"set": uid},
+                labels={"set": uid, "name": "pool"},
                 creation_timestamp=self.now,
+                owner_references=(
+                    OwnerReference(
+                        api_version="machine.sapcloud.io/v1alpha1",
+                        kind="MachineSet",
+                        name=uid,
+                        uid=uid,
+                        controller=True,
+                    ),
+                ),
             )
         )
         self._enter(name, MachinePhase.PENDING)

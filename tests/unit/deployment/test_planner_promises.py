@@ -238,7 +238,8 @@ def check_useless(case: Case, before: Mapping[str, int], sizes: Mapping[str, int
     joined = len(new.serving) - new.joining
     awaited = max(0, new.replicas - joined - new.preserved)
     least = max(0, case.bounds.desired - case.bounds.unavailable)
-    assert lost <= max(0, sum(before.values()) - least - awaited), "pending machines of a good set"
+    floor = case.bounds.desired if new.failing else least
+    assert lost <= max(0, sum(before.values()) - floor - awaited), "pending machines of a good set"
 
 
 def check_progress(case: Case, decision: Decision) -> None:

@@ -222,6 +222,22 @@ def test_a_request_on_the_deployment_unfreezes_all_its_sets_and_is_taken_off_las
     play(scenario)
 
 
+def test_a_request_on_a_set_leaves_it_alone_for_a_minute() -> None:
+    async def scenario() -> None:
+        cluster = cluster_of(set_body(labels=frozen_labels()), machines=9)
+        async with running(cluster) as controllers:
+            await controllers.settle(1)
+            change: JSONObject = {"metadata": {"annotations": {UNFREEZE: ""}}}
+            await cluster.patch(MACHINE_SETS, "set", change)
+            await controllers.settle(59)
+            assert labels(cluster) == FREE
+            assert UNFREEZE not in cluster.get(MACHINE_SETS, "set").metadata.annotations
+            await controllers.settle(1.1)
+            assert labels(cluster) == FROZEN
+
+    play(scenario)
+
+
 def test_a_set_that_cannot_be_unfrozen_keeps_the_request_where_it_is() -> None:
     async def scenario() -> None:
         cluster = cluster_of(set_body(labels=frozen_labels()), machines=9)

@@ -166,6 +166,7 @@ def test_a_broken_machine_is_named_with_its_own_error() -> None:
     list(forecast.steps())
     ending = forecast.ending()
     assert ending.outcome is Outcome.STUCK
+    assert any("fails to get its machines up" in reason for reason in ending.reasons)
     assert ending.reasons[-1] == (
         f"{new.metadata.name} does not serve: CrashLoopBackOff [ResourceExhausted]: no quota left"
     )
