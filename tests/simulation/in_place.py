@@ -83,7 +83,7 @@ class InPlaceFleet:
         self.ceiling = 10**6
         self.least_seen = 10**6
         self.most_seen = 0
-        self.lost: set[str] = set()
+        self.violations: list[str] = []
         sim.on_change(MACHINES, self._look)
 
     async def begin(self, *, surge: int | str, unavailable: int | str, how: str = "Auto") -> None:
@@ -127,18 +127,34 @@ class InPlaceFleet:
         self.least_seen = min(self.least_seen, serving)
         self.most_seen = max(self.most_seen, len(machines))
         owned = [tuple(_owners(m)) for m in machines]
-        assert all(len(owners) == 1 for owners in owned), owned
-        assert len(machines) <= self.ceiling, self.sim.describe()
-        assert serving >= self.floor, f"{serving} serve\n{self.sim.describe()}"
+        if any(len(owners) != 1 for owners in owned):
+            self.violations.append(f"owners: {owned}")
+        if len(machines) > self.ceiling or serving < self.floor:
+            self.violations.append(f"{serving} of {len(machines)} serve\n{self.sim.describe()}")
 
     # ---- looking -------------------------------------------------------------------------------
 
     def names(self) -> set[str]:
         return {name_of(m) for m in self.sim.objects(MACHINES)}
 
-    def version_of(self, name: str) -> str:
-        machine = next(m for m in self.sim.objects(MACHINES) if name_of(m) == name)
-        return _labels(machine).get("version", "")
+    def nodes(self) -> list[str]:
+        return sorted(name_of(node) for node in self.sim.objects(NODES))
+
+    def is_of_version(self, node: str, version: str) -> bool:
+        """Tell whether the machine of that Node is."""
+        machine = next(m for m in self.sim.objects(MACHINES) if _labels(m).get("node") == node)
+        return _labels(machine).get("version") == version
+
+    def with_agents(self) -> list[str]:
+        """The Nodes whose agents were asked, and have not answered."""
+        return [
+            name_of(node)
+            for node in self.sim.objects(NODES)
+            if _asks_an_agent(node) and LABEL_UPDATE_RESULT not in _labels(node)
+        ]
+
+    async def label(self, node: str, labels: dict[str, str | None]) -> None:
+        await self.sim.client.patch(NODES, node, {"metadata": {"labels": labels}})
 
     def versions(self) -> Counter[str]:
         return Counter(_labels(m).get("version", "") for m in self.sim.objects(MACHINES))

@@ -164,6 +164,9 @@ class FleetModel:
     def user_updates(self, version: int) -> None:
         self._change(template=template(version))
 
+    def user_changes_strategy(self, strategy: DeploymentStrategy) -> None:
+        self._change(strategy=strategy)
+
     def user_pauses(self, *, paused: bool) -> None:
         self._change(paused=paused)
 
