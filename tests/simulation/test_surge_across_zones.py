@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 
@@ -14,6 +15,7 @@ from mcm.simulation.faults import WatchEnd
 from mcm.simulation.harness import Simulation, name_of, phase_of
 from mcm.simulation.virtualtime import run_virtual
 from mcm.simulation.witness import FleetWitness
+from tests.simulation.in_place import Agents, InPlaceFleet
 from tests.thoroughness import part_of
 
 API_VERSION = f"{GROUP}/v1alpha1"
@@ -71,8 +73,7 @@ async def begin(sim: Simulation, surge: int | str, unavailable: int | str) -> Fl
 
 
 async def roll(sim: Simulation, zone: str, klass: str) -> None:
-    change: JSONObject = {"spec": {"template": {"spec": {"class": {"name": klass}}}}}
-    await sim.client.patch(MACHINE_DEPLOYMENTS, zone, change, namespace="default")
+    await change(sim, zone, {"template": {"spec": {"class": {"name": klass}}}})
 
 
 def is_rolled(sim: Simulation, klass: str) -> bool:
@@ -209,3 +210,39 @@ async def trouble(sim: Simulation, chance: random.Random) -> None:
         case _:
             sim.server.store.compact()
             sim.server.end_watches()
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+def test_updates_in_place_share_what_may_be_unavailable_too(*, lossy: bool) -> None:
+    async def main() -> None:
+        async with Simulation(seed=5) as sim, asyncio.TaskGroup() as tasks:
+            await begin(sim, 1, 0)
+            block: JSONObject = {"maxSurge": 0, "maxUnavailable": 1, "orchestrationType": "Auto"}
+            strategy: JSONObject = {"type": "InPlaceUpdate", "rollingUpdate": None}
+            strategy["inPlaceUpdate"] = block
+            for zone in ZONES:
+                await change(sim, zone, {"strategy": strategy})
+            await sim.pass_time(5)
+            agents = tasks.create_task(Agents(sim, takes=10.0).run())
+            fleet = InPlaceFleet(sim, ALL)
+            before = fleet.names()
+            fleet.keep_within(floor=ALL - 1, ceiling=ALL)
+            if lossy:
+                sim.faults.lose_answers(path="nodes|machinesets", probability=0.15)
+                sim.faults.delay((0.0, 1.0), back=(0.0, 1.0), path="machine|nodes")
+            labels: JSONObject = {"version": "2"}
+            for zone in ZONES:
+                await change(sim, zone, {"template": {"metadata": {"labels": labels}}})
+            if lossy:
+                await sim.pass_time(120)
+                sim.faults.clear()
+            await sim.until(lambda: fleet.is_whole("2"), within=3600)
+            assert fleet.least_seen == ALL - 1
+            assert fleet.names() == before
+            agents.cancel()
+
+    run_virtual(main)
+
+
+async def change(sim: Simulation, zone: str, spec: JSONObject) -> None:
+    await sim.client.patch(MACHINE_DEPLOYMENTS, zone, {"spec": spec}, namespace="default")
