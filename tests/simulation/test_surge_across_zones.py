@@ -8,9 +8,10 @@ from collections import Counter
 
 import pytest
 
-from mcm.api.machine import GROUP, MACHINE_DEPLOYMENTS, MACHINES
+from mcm.api.machine import GROUP, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_SURGE_POOL
+from mcm.events import CORE_EVENTS, EVENTS
 from mcm.simulation.faults import WatchEnd
 from mcm.simulation.harness import Simulation, name_of, phase_of
 from mcm.simulation.virtualtime import run_virtual
@@ -210,6 +211,50 @@ async def trouble(sim: Simulation, chance: random.Random) -> None:
         case _:
             sim.server.store.compact()
             sim.server.end_watches()
+
+
+def test_numbers_that_allow_nothing_are_warned_of_once_and_no_more_once_they_are_mended() -> None:
+    async def main() -> None:
+        async with Simulation(seed=3) as sim:
+            await begin(sim, 0, "1%")
+            said = {zone: conditions(sim, zone)["StrategyAdjusted"] for zone in ZONES}
+            assert {c["reason"] for c in said.values()} == {"NothingReplaceable"}
+            writes: list[int] = []
+            for resource in (MACHINE_DEPLOYMENTS, MACHINE_SETS):
+                sim.on_change(resource, lambda: writes.append(1))
+            await sim.pass_time(3600)
+            assert writes == []
+            events = (*sim.objects(EVENTS), *sim.objects(CORE_EVENTS))
+            told = [e for e in events if e["reason"] == "NothingReplaceable"]
+            assert [e["type"] for e in told] == ["Warning"] * len(ZONES)
+            assert not any("series" in e for e in told)
+            for zone in ZONES:
+                block: JSONObject = {"maxSurge": 1, "maxUnavailable": 0}
+                await change(sim, zone, {"strategy": {"rollingUpdate": block}})
+            await sim.pass_time(5)
+            assert all("StrategyAdjusted" not in conditions(sim, zone) for zone in ZONES)
+
+    run_virtual(main)
+
+
+def test_a_zone_that_is_stuck_holds_up_the_others_visibly_until_it_is_mended() -> None:
+    async def main() -> None:
+        async with Simulation(seed=4) as sim:
+            witness = await begin(sim, 1, 0)
+            await roll(sim, "zone-b", "nonexistent")
+            await sim.pass_time(5)
+            await roll(sim, "zone-a", "large")
+            await sim.pass_time(120)
+            waiting = conditions(sim, "zone-a")["SurgePool"]
+            assert str(waiting["message"]).endswith('used by deployment "zone-b"')
+            await roll(sim, "zone-b", "large")
+            await roll(sim, "zone-c", "large")
+            await sim.until(lambda: is_rolled(sim, "large"), within=2400)
+            assert witness.most <= ALL + 1
+            assert witness.fewest_serving >= ALL
+            assert "SurgePool" not in conditions(sim, "zone-a")
+
+    run_virtual(main)
 
 
 @pytest.mark.parametrize("lossy", [False, True])
