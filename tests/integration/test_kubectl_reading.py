@@ -101,8 +101,32 @@ def test_events_are_listed_in_both_ways(kubectl: Kubectl) -> None:
     assert columns(table) == ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
     assert rows(table)[0][1:] == ["Warning", "Stuck", "machine/m", "it does not move"]
     assert kubectl("get", "events", "--field-selector=involvedObject.name=m", "-o", "name")
-    assert "it does not move" in kubectl("get", "events", "--sort-by=.lastTimestamp")
     assert "it does not move" in kubectl("events", "--for", "machine/m")
+
+
+def test_events_can_be_sorted_by_a_time_that_none_of_them_has(kubectl: Kubectl) -> None:
+    modern = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "m.2"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "mcm",
+        "reportingInstance": "mcm-0",
+        "action": "Create",
+        "reason": "Created",
+        "regarding": {"kind": "Machine", "name": "m", "namespace": kubectl.namespace},
+        "note": "a machine was made",
+        "type": "Normal",
+    }
+    for number in range(3):
+        named = {
+            **modern,
+            "metadata": {"name": f"m.{number}"},
+            "note": f"machine {number} was made",
+        }
+        kubectl("create", "-f", "-", stdin=named)
+    table = kubectl("get", "events", "--sort-by=.lastTimestamp")
+    assert all(f"machine {number} was made" in table for number in range(3))
 
 
 def test_explain_reads_the_schemas_of_custom_and_built_in_kinds(kubectl: Kubectl) -> None:
