@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mcm.api.machine import Machine, MachinePhase, MachineSet, MachineSetSpec
 from mcm.api.meta import ObjectMeta, OwnerReference
 from mcm.api.names import (
+    ANNOTATION_FAILING_SINCE,
     ANNOTATION_MARKED_FOR_DELETION,
     ANNOTATION_PRIORITY,
     PRIORITY_DELETE_FIRST,
@@ -129,3 +130,30 @@ def test_following_changes_gives_what_looking_at_all_would(
     for subject in there.values():
         moving.note(Change(subject, None))
     assert moving.groups_of(machine_set("s")) == moving.groups_of(machine_set("t")) == ()
+
+
+@pytest.mark.parametrize(
+    ("asking_by", "failing", "counted"),
+    [
+        ("s", True, {"uid-joined", "uid-own"}),
+        ("s", False, {"uid-never", "uid-joined", "uid-own"}),
+        ("new", True, {"uid-never", "uid-joined", "uid-own"}),
+    ],
+)
+def test_what_another_set_makes_in_vain_stands_in_nobodys_way(
+    asking_by: str, counted: set[str], *, failing: bool
+) -> None:
+    """But what it lost does, and what the machine's own set makes."""
+    new = machine_set("new")
+    annotations = {ANNOTATION_FAILING_SINCE: "2026-01-01T00:00:00Z"} if failing else {}
+    metadata = msgspec.structs.replace(new.metadata, annotations=annotations)
+    moving = MovingMachines(sets(machine_set("s"), msgspec.structs.replace(new, metadata=metadata)))
+    lost = machine("joined", phase="Failed", group="d")
+    for subject in (
+        owned(machine("never", phase="CrashLoopBackOff", group="d"), by="new"),
+        owned(lost, by="new"),
+        owned(machine("own", phase="Pending", group="d")),
+    ):
+        moving.note(Change(None, subject))
+    asking = owned(machine("asking", phase="Unknown", group="d"), by=asking_by)
+    assert set(moving.in_group_of(asking)) == counted
