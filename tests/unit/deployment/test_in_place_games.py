@@ -58,6 +58,7 @@ def test_an_undisturbed_update_keeps_machines_and_both_limits(
     assert model.sizes() == (0, replicas)
     assert model.serving == len(model.machines) == replicas
     assert len(before - model.machines.keys()) == min(bounds.surge, replicas)
+    assert model.transfers == replicas - min(bounds.surge, replicas), "none updated for nothing"
     assert model.leftovers() == []
 
 
