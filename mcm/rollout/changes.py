@@ -29,10 +29,10 @@ from mcm.api.names import (
 from mcm.api.templates import annotations_of
 from mcm.api.timestamps import rfc3339
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.revisions import (
+from mcm.controllers.deployment.revisions.numbers import revision_of
+from mcm.controllers.deployment.revisions.rollback import (
     EVENT_NO_SUCH_REVISION,
     EVENT_SAME_TEMPLATE,
-    revision_of,
     rollback,
 )
 

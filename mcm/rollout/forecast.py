@@ -16,11 +16,12 @@ from typing import final
 from mcm.api.machine import MachineSet
 from mcm.api.names import LABEL_FREEZE, LABEL_SELECTED_FOR_UPDATE, LABEL_VALUE_TRUE
 from mcm.api.strategies import is_orchestrated_by_people
-from mcm.controllers.deployment.bounds import bounds_of, must_serve, room
 from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.revisions import beyond_history, rollback
+from mcm.controllers.deployment.revisions.numbers import beyond_history
+from mcm.controllers.deployment.revisions.rollback import rollback
 from mcm.controllers.deployment.scale_down_marks import scale_down_marks
+from mcm.controllers.deployment.sizes.bounds import bounds_of, must_serve, room
 from mcm.rollout.model import Model, Resize, SetActs, Wait
 from mcm.rollout.pool import Pool
 from mcm.rollout.progress import trouble_of

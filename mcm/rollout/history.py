@@ -15,7 +15,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_CHANGE_CAUSE, LABEL_MACHINE_TEMPLATE_HASH
 from mcm.api.templates import class_of, without_label
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.revisions import revision_of
+from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.rollout.changes import earlier_revisions
 
 

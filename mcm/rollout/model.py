@@ -28,12 +28,12 @@ from mcm.api.machine import (
 from mcm.api.meta import JSONObject, ObjectMeta, Resource
 from mcm.api.names import LABEL_CANDIDATE_FOR_UPDATE, LABEL_SELECTED_FOR_UPDATE, PRESERVE_AUTO
 from mcm.api.patches import merged
-from mcm.controllers.deployment.bounds import recorded_bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot, by_age
 from mcm.controllers.deployment.in_place_update.standing import Standing, UpdateView
 from mcm.controllers.deployment.in_place_update.transfer import transfer_change, unpinned
-from mcm.controllers.deployment.sets import completed_sets, new_set, wanted_sets
+from mcm.controllers.deployment.sets.wanted import completed_sets, new_set, wanted_sets
+from mcm.controllers.deployment.sizes.bounds import recorded_bounds
 from mcm.controllers.machineset.machine_template import new_machine
 from mcm.controllers.machineset.preservation.budget import Subject, annotation, budget_of
 from mcm.controllers.machineset.preservation.protection import protected_until

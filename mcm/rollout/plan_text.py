@@ -10,9 +10,9 @@ from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import MachineSet
 from mcm.api.meta import JSONObject
 from mcm.api.templates import class_of
-from mcm.controllers.deployment.bounds import bounds_of
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.revisions import revision_of
+from mcm.controllers.deployment.revisions.numbers import revision_of
+from mcm.controllers.deployment.sizes.bounds import bounds_of
 from mcm.rollout.forecast import Deletion, Ending, Outcome, Step
 from mcm.rollout.model import Resize, Wait
 from mcm.rollout.pool import Pool

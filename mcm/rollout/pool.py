@@ -8,8 +8,8 @@ from typing import final
 
 from mcm.api.machine import MachineDeployment
 from mcm.api.validation import validate_machine_deployment
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.surge_pool.budget import budget_of, share_of
 from mcm.controllers.deployment.surge_pool.membership import pool_of
 from mcm.controllers.deployment.surge_pool.usage import Usage, total_desired, usage_of

@@ -23,8 +23,8 @@ from mcm.api.names import (
 )
 from mcm.controllers.deployment.conditions import find
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.progress import is_complete
-from mcm.controllers.deployment.revisions import revision_of
+from mcm.controllers.deployment.revisions.numbers import revision_of
+from mcm.controllers.deployment.status.progress import is_complete
 
 _IN_TROUBLE: Final = frozenset(
     {

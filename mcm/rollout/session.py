@@ -17,7 +17,7 @@ import click
 from mcm.api.machine import MACHINE_DEPLOYMENTS
 from mcm.client.errors import KubeError
 from mcm.clock import SystemClock
-from mcm.controllers.deployment.bounds import OutOfBounds
+from mcm.controllers.deployment.sizes.bounds import OutOfBounds
 from mcm.rollout.changes import Refused
 from mcm.rollout.cluster import Cluster, connect
 

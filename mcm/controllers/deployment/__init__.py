@@ -6,7 +6,7 @@ autoscaler (:mod:`.scale_down_marks`), or moves to their new set once they are u
 which sets and machines follow there are never more machines than ``replicas`` and surge, never
 fewer that serve than ``maxUnavailable`` allows if there were as many before, never a second set of
 one template, and nothing is written when nothing changes. Every change of sizes is checked against
-these bounds before it is written (:mod:`.bounds`).
+these bounds before it is written (:mod:`.sizes.bounds`).
 
 A deployment that makes no sense gets the condition ``Progressing`` False with reason
 ``InvalidSpec`` and an event naming the field, and can still be deleted. Where no Nodes can be seen,

@@ -1,8 +1,8 @@
 """What happens to a deployment's sets next: a change of its size, or a step of its strategy.
 
-A change of ``spec.replicas`` comes first (:mod:`.scaling`), then the strategy (:mod:`.rolling`,
-:mod:`.recreate`, :mod:`.in_place_update`). Whatever is decided is checked against :mod:`.bounds`
-before anybody acts.
+A change of ``spec.replicas`` comes first (:mod:`.sizes.scaling`), then the strategy
+(:mod:`.sizes.rolling`, :mod:`.sizes.recreate`, :mod:`.in_place_update`). Whatever is decided is
+checked against :mod:`.sizes.bounds` before anybody acts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import final
 
 from mcm.api.names import STRATEGY_IN_PLACE_UPDATE, STRATEGY_RECREATE
 from mcm.api.strategies import is_orchestrated_by_people
-from mcm.controllers.deployment import scaling
-from mcm.controllers.deployment.bounds import Bounds, bounds_of, check_rollout, check_scaling
 from mcm.controllers.deployment.fleet import DeploymentSnapshot, Fleet, Targets
 from mcm.controllers.deployment.in_place_update.sizes import after_moves, in_place_step
-from mcm.controllers.deployment.recreate import recreate_step
-from mcm.controllers.deployment.rolling import initial_size, rolling_step
+from mcm.controllers.deployment.sizes import scaling
+from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of, check_rollout, check_scaling
+from mcm.controllers.deployment.sizes.recreate import recreate_step
+from mcm.controllers.deployment.sizes.rolling import initial_size, rolling_step
 
 NO_NODES = (
     "spec.strategy.type: machines are updated in place through their Nodes, and this manager runs "

@@ -37,7 +37,7 @@ from mcm.controllers.deployment.in_place_update.node_marks import (
     node_update,
 )
 from mcm.controllers.deployment.in_place_update.standing import UpdateView
-from mcm.controllers.deployment.progress import is_complete
+from mcm.controllers.deployment.status.progress import is_complete
 from mcm.controllers.fanout import patch_each
 from mcm.controllers.node_ownership import NodeOwners, is_managed, is_named
 from mcm.controllers.preconditions import for_this_version

@@ -26,6 +26,9 @@ from mcm.api.names import (
     CONDITION_STRATEGY_ADJUSTED,
     CONDITION_SURGE_POOL,
     MACHINE_FINALIZER,
+    REASON_INVALID_SPEC,
+    REASON_NEW_MACHINES_FAILING,
+    REASON_NO_TARGET_CLUSTER,
     REASON_SET_CREATE_ERROR,
 )
 from mcm.api.selectors import is_empty
@@ -33,8 +36,6 @@ from mcm.api.validation import describe, validate_machine_deployment
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
-from mcm.controllers.deployment.automatic_rollback import automatic_rollback, due_at
-from mcm.controllers.deployment.bounds import Bounds, bounds_of, recorded_bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.in_place_update.hand_over import HandOver
@@ -42,26 +43,25 @@ from mcm.controllers.deployment.in_place_update.remarks import remark_on
 from mcm.controllers.deployment.in_place_update.standing import UpdateView
 from mcm.controllers.deployment.in_place_update.transfer import unpinned
 from mcm.controllers.deployment.nodes import NodeMarker, has_tainted_nodes
-from mcm.controllers.deployment.progress import (
-    REASON_INVALID_SPEC,
-    REASON_NEW_MACHINES_FAILING,
-    REASON_NO_TARGET_CLUSTER,
+from mcm.controllers.deployment.revisions.automatic_rollback import automatic_rollback, due_at
+from mcm.controllers.deployment.revisions.numbers import beyond_history
+from mcm.controllers.deployment.revisions.rollback import rollback
+from mcm.controllers.deployment.scale_down_marks import scale_down_marks, time_of_change
+from mcm.controllers.deployment.sets.returning_machines import is_overdue
+from mcm.controllers.deployment.sets.wanted import (
+    completed_sets,
+    new_set,
+    wanted_sets,
+    without_taint_annotation,
+)
+from mcm.controllers.deployment.sets.writes import SetActions, set_change
+from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of, recorded_bounds
+from mcm.controllers.deployment.status.progress import (
     is_complete,
     look_again_at,
     refused,
 )
-from mcm.controllers.deployment.returning_machines import is_overdue
-from mcm.controllers.deployment.revisions import beyond_history, rollback
-from mcm.controllers.deployment.scale_down_marks import scale_down_marks, time_of_change
-from mcm.controllers.deployment.sets import (
-    SetActions,
-    completed_sets,
-    new_set,
-    set_change,
-    wanted_sets,
-    without_taint_annotation,
-)
-from mcm.controllers.deployment.status import (
+from mcm.controllers.deployment.status.status import (
     counted_status,
     status_after,
 )

@@ -14,7 +14,12 @@ from typing import Final, final
 from mcm.api.core import Node
 from mcm.api.machine import MACHINE_SETS, Machine, MachineSet
 from mcm.api.meta import JSONObject
-from mcm.api.names import MACHINE_FINALIZER, REASON_FAILED_CREATE, REASON_FAILED_DELETE
+from mcm.api.names import (
+    MACHINE_FINALIZER,
+    REASON_FAILED_CREATE,
+    REASON_FAILED_DELETE,
+    REASON_INVALID_SPEC,
+)
 from mcm.api.validation import FieldError, describe, validate_machine_set
 from mcm.client.errors import Conflict, KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
@@ -27,7 +32,6 @@ from mcm.controllers.machineset.preservation.auto_preserver import AutoPreserver
 from mcm.controllers.machineset.preservation.protection import protected_until
 from mcm.controllers.machineset.scaling import ScalingPlan, leaving, plan
 from mcm.controllers.machineset.status import (
-    REASON_INVALID_SPEC,
     ReplicaFailure,
     rejected_status,
     status_of,

@@ -24,6 +24,7 @@ from mcm.api.names import (
     ANNOTATION_PRESERVE,
     CONDITION_REPLICA_FAILURE,
     PRESERVE_AUTO,
+    REASON_INVALID_SPEC,
     STATUS_TRUE,
 )
 from mcm.api.templates import labels_of
@@ -40,9 +41,6 @@ from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.replicas.membership import is_terminating
 from mcm.controllers.wording import same_words
-
-REASON_INVALID_SPEC: Final = "InvalidSpec"
-"""Condition reason, ours: the object cannot be acted on; the message names field and remedy."""
 
 _GENERATED_NAME: Final = re.compile(r"[a-z0-9.-]+-[a-z0-9]{5}\b")
 

@@ -25,11 +25,11 @@ from mcm.api.machine import (
 )
 from mcm.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from mcm.api.names import ANNOTATION_PRIORITY
-from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.scaling import asked_for
-from mcm.controllers.deployment.sets import size_annotations, wanted_sets
+from mcm.controllers.deployment.sets.wanted import size_annotations, wanted_sets
+from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.sizes.scaling import asked_for
 from mcm.controllers.machineset.scaling import plan as plan_machines
 from mcm.controllers.replicas.availability import serves
 from mcm.controllers.replicas.membership import is_terminating

@@ -8,9 +8,9 @@ import pytest
 
 from mcm.api.machine import DeploymentStrategy
 from mcm.api.names import ANNOTATION_FAILING_SINCE
-from mcm.controllers.deployment import rolling as rolling_module
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import Fleet, SetState
+from mcm.controllers.deployment.sizes import rolling as rolling_module
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.machine.health import moving_machines
 from tests.thoroughness import part_of
 from tests.unit.deployment.broken_fleet_model import BrokenFleetModel

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.sets import wanted_sets
+from mcm.controllers.deployment.sets.wanted import wanted_sets
 from tests.unit.deployment.objects import NOW, deployment, owned_set, template
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from mcm.controllers.deployment import bounds as bounds_module
 from mcm.controllers.deployment import decision as decision_module
-from mcm.controllers.deployment import recreate, rolling, scaling
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.decision import Decision, decide
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
-from mcm.controllers.deployment.recreate import RecreateStep
+from mcm.controllers.deployment.sizes import bounds as bounds_module
+from mcm.controllers.deployment.sizes import recreate, rolling, scaling
+from mcm.controllers.deployment.sizes.bounds import Bounds
+from mcm.controllers.deployment.sizes.recreate import RecreateStep
 from tests.thoroughness import THOROUGH
 
 CASES = 100_000 if THOROUGH else 6_000

@@ -9,7 +9,6 @@ from mcm.api.names import (
     ANNOTATION_REPLICA_CHANGE_BY_SCALER,
     ANNOTATION_TRIGGER_DELETION,
 )
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.scale_down_marks import (
@@ -17,7 +16,8 @@ from mcm.controllers.deployment.scale_down_marks import (
     scale_down_marks,
     time_of_change,
 )
-from mcm.controllers.deployment.sets import new_set, wanted_sets
+from mcm.controllers.deployment.sets.wanted import new_set, wanted_sets
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from tests.unit.deployment.objects import NOW, deployment, owned_set, template
 from tests.unit.machineset.objects import machine
 

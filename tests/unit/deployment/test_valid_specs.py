@@ -18,12 +18,12 @@ from mcm.api.machine import (
 from mcm.api.meta import ObjectMeta
 from mcm.api.names import ANNOTATION_DESIRED_REPLICAS, ANNOTATION_MAX_REPLICAS
 from mcm.api.validation import validate_machine_deployment
-from mcm.controllers.deployment.bounds import bounds_of
 from mcm.controllers.deployment.decision import next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.progress import look_again_at
-from mcm.controllers.deployment.sets import new_set, wanted_sets
-from mcm.controllers.deployment.status import status_after
+from mcm.controllers.deployment.sets.wanted import new_set, wanted_sets
+from mcm.controllers.deployment.sizes.bounds import bounds_of
+from mcm.controllers.deployment.status.progress import look_again_at
+from mcm.controllers.deployment.status.status import status_after
 from tests.thoroughness import THOROUGH
 from tests.unit.deployment.objects import LABELS, NOW, deployment, owned_set, progressing, template
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import final
 
-from mcm.controllers.deployment import scaling
-from mcm.controllers.deployment.bounds import (
+from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
+from mcm.controllers.deployment.in_place_update.selection import quota
+from mcm.controllers.deployment.sizes import scaling
+from mcm.controllers.deployment.sizes.bounds import (
     Bounds,
     check_rollout,
     check_scaling,
@@ -20,8 +22,6 @@ from mcm.controllers.deployment.bounds import (
     must_serve,
     room,
 )
-from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
-from mcm.controllers.deployment.in_place_update.selection import quota
 
 
 @final

@@ -12,7 +12,7 @@ from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import MachineDeploymentSpec
 from mcm.api.names import STRATEGY_RECREATE
 from mcm.api.strategies import surge_of, unavailable_of
-from mcm.controllers.deployment.bounds import Bounds
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.surge_pool.usage import Usage
 
 

@@ -14,9 +14,9 @@ from typing import final
 from mcm.api.machine import MachineDeployment
 from mcm.client.errors import AlreadyExists, KubeError
 from mcm.clock import Clock
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.surge_pool.budget import Budget, Share, budget_of, share_of
 from mcm.controllers.deployment.surge_pool.claims import Claim, Claims
 from mcm.controllers.deployment.surge_pool.membership import index_by_pool, others_of, pool_of
@@ -82,7 +82,7 @@ class PoolTurns:
     def decide(self, snapshot: DeploymentSnapshot, now: datetime) -> tuple[Decision, Turn | None]:
         """Decide the next step, within what the deployment's pool leaves it, if it is of one.
 
-        Raises :class:`mcm.controllers.deployment.bounds.OutOfBounds` rather than harm.
+        Raises :class:`mcm.controllers.deployment.sizes.bounds.OutOfBounds` rather than harm.
         """
         deployment = snapshot.deployment
         pool = pool_of(deployment)

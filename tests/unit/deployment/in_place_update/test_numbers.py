@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import SetState
 from mcm.controllers.deployment.in_place_update.selection import quota
 from mcm.controllers.deployment.in_place_update.sizes import Step, after_moves, in_place_step
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from tests.unit.deployment.states import fleet, state
 
 

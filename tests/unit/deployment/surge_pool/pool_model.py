@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcm.api.machine import DeploymentStrategy
-from mcm.controllers.deployment.scaling import asked_for
+from mcm.controllers.deployment.sizes.scaling import asked_for
 from mcm.controllers.deployment.surge_pool.budget import Budget, Share, budget_of, share_of
 from mcm.controllers.deployment.surge_pool.usage import Usage, usage_of
 from tests.unit.deployment.fleet_model import FleetModel

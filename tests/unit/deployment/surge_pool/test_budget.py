@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcm.api.machine import DeploymentStrategy, InPlaceUpdate, MachineDeploymentSpec
-from mcm.controllers.deployment.bounds import Bounds
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.surge_pool.budget import Budget, budget_of, share_of
 from mcm.controllers.deployment.surge_pool.usage import Usage
 from tests.unit.deployment.fleet_model import Number, rolling

@@ -35,7 +35,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.in_place_update.node_marks import bears_marks, node_update
 from mcm.controllers.deployment.in_place_update.standing import UpdateView, is_locked
 from mcm.controllers.deployment.in_place_update.transfer import moves, unpinned
-from mcm.controllers.deployment.sets import wanted_sets
+from mcm.controllers.deployment.sets.wanted import wanted_sets
 from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.machine.in_place_update.decision import (
     Drain,

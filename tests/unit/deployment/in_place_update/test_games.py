@@ -9,7 +9,7 @@ from mcm.api.machine import DeploymentStrategy
 from mcm.controllers.in_place_marks import Stage, marks_of
 from tests.thoroughness import THOROUGH
 from tests.unit.deployment.fleet_model import Number, rolling
-from tests.unit.deployment.in_place_model import InPlaceModel, in_place
+from tests.unit.deployment.in_place_update.in_place_model import InPlaceModel, in_place
 
 NUMBERS: st.SearchStrategy[Number] = st.one_of(
     st.integers(0, 4), st.sampled_from(["0%", "25%", "50%", "100%"])

@@ -13,19 +13,19 @@ from mcm.api.machine import (
     MachineSetStatus,
     MachineSummary,
 )
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.conditions import Conditions, find, with_condition
 from mcm.controllers.deployment.decision import NO_NODES, Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.pause import with_paused
-from mcm.controllers.deployment.progress import (
+from mcm.controllers.deployment.sizes.bounds import Bounds
+from mcm.controllers.deployment.status.pause import with_paused
+from mcm.controllers.deployment.status.progress import (
     evaluated,
     is_complete,
     look_again_at,
     with_new_set,
     with_pause,
 )
-from mcm.controllers.deployment.status import counted_status, status_after, with_set_failure
+from mcm.controllers.deployment.status.status import counted_status, status_after, with_set_failure
 from mcm.controllers.owning.owner import status_change
 from tests.unit.deployment.objects import (
     NOW,

@@ -14,8 +14,9 @@ from mcm.api.names import (
     ANNOTATION_TRIGGER_DELETION,
     LABEL_MACHINE_TEMPLATE_HASH,
 )
-from mcm.controllers.deployment.bounds import Bounds
-from mcm.controllers.deployment.sets import new_set, set_change, updated_set
+from mcm.controllers.deployment.sets.wanted import new_set, updated_set
+from mcm.controllers.deployment.sets.writes import set_change
+from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.templates import set_name, template_hash
 from tests.unit.deployment.objects import LABELS, OWNER, deployment, owned_set, template
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from mcm.api.machine import DeploymentStrategy, InPlaceUpdate, MachineDeploymentSpec
-from mcm.controllers.deployment.bounds import (
+from mcm.controllers.deployment.fleet import Fleet, Targets
+from mcm.controllers.deployment.sizes.bounds import (
     Bounds,
     OutOfBounds,
     bounds_of,
@@ -11,7 +12,6 @@ from mcm.controllers.deployment.bounds import (
     check_scaling,
     recorded_bounds,
 )
-from mcm.controllers.deployment.fleet import Fleet, Targets
 from tests.unit.deployment.fleet_model import Number, rolling
 from tests.unit.deployment.states import fleet, state
 

@@ -11,13 +11,13 @@ from mcm.api.names import (
     LABEL_MACHINE_TEMPLATE_HASH,
 )
 from mcm.api.templates import with_label
-from mcm.controllers.deployment.revisions import (
+from mcm.controllers.deployment.revisions.numbers import (
     HISTORY_LENGTH,
     beyond_history,
     next_revision,
-    rollback,
     with_revision,
 )
+from mcm.controllers.deployment.revisions.rollback import rollback
 from tests.unit.deployment.objects import deployment, owned_set, template
 
 

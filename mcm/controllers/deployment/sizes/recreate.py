@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
-from mcm.controllers.deployment import scaling
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import Fleet, Targets
+from mcm.controllers.deployment.sizes import scaling
+from mcm.controllers.deployment.sizes.bounds import Bounds
 
 
 @final

@@ -19,11 +19,10 @@ from mcm.api.names import (
     CONDITION_REPLICA_FAILURE,
     REASON_MINIMUM_AVAILABLE,
     REASON_MINIMUM_UNAVAILABLE,
+    REASON_NO_TARGET_CLUSTER,
     STATUS_FALSE,
     STATUS_TRUE,
 )
-from mcm.controllers.deployment.automatic_rollback import with_rolled_back
-from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.conditions import (
     Conditions,
     with_condition,
@@ -32,11 +31,12 @@ from mcm.controllers.deployment.conditions import (
 )
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.frozen import hindrance, with_frozen
 from mcm.controllers.deployment.in_place_update.remarks import with_remark
-from mcm.controllers.deployment.pause import with_paused
-from mcm.controllers.deployment.progress import (
-    REASON_NO_TARGET_CLUSTER,
+from mcm.controllers.deployment.revisions.automatic_rollback import with_rolled_back
+from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.status.frozen import hindrance, with_frozen
+from mcm.controllers.deployment.status.pause import with_paused
+from mcm.controllers.deployment.status.progress import (
     Failing,
     evaluated,
     failing_new_set,
@@ -45,7 +45,7 @@ from mcm.controllers.deployment.progress import (
     with_pause,
     without_refusal,
 )
-from mcm.controllers.deployment.strategy_warning import with_strategy_warning
+from mcm.controllers.deployment.status.strategy_warning import with_strategy_warning
 from mcm.controllers.deployment.surge_pool.conditions import with_pool
 from mcm.controllers.deployment.surge_pool.turns import Turn
 from mcm.controllers.overshooting.limits import Limits

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import Fleet
-from mcm.controllers.deployment.recreate import RecreateStep, recreate_step
+from mcm.controllers.deployment.sizes.bounds import Bounds
+from mcm.controllers.deployment.sizes.recreate import RecreateStep, recreate_step
 from tests.unit.deployment.states import fleet, state
 
 

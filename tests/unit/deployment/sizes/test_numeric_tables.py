@@ -8,10 +8,10 @@ import random
 import pytest
 
 from mcm.api.machine import DeploymentStrategy, MachineDeploymentSpec, RollingUpdate
-from mcm.controllers.deployment import scaling
-from mcm.controllers.deployment.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.fleet import Fleet, SetState
-from mcm.controllers.deployment.rolling import rolling_step
+from mcm.controllers.deployment.sizes import scaling
+from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of
+from mcm.controllers.deployment.sizes.rolling import rolling_step
 from tests.unit.deployment.states import fleet, state
 
 

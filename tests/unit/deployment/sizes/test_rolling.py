@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
-from mcm.controllers.deployment.rolling import initial_size, rolling_step
+from mcm.controllers.deployment.sizes.bounds import Bounds
+from mcm.controllers.deployment.sizes.rolling import initial_size, rolling_step
 from tests.unit.deployment.fleet_model import FleetModel, Number, rolling
 from tests.unit.deployment.states import fleet, state
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcm.controllers.deployment.bounds import Bounds
 from mcm.controllers.deployment.fleet import Fleet, Targets
-from mcm.controllers.deployment.scaling import asked_for, is_due, sizes
+from mcm.controllers.deployment.sizes.bounds import Bounds
+from mcm.controllers.deployment.sizes.scaling import asked_for, is_due, sizes
 from tests.unit.deployment.states import fleet, state
 
 NO_LIMITS = Bounds(0)

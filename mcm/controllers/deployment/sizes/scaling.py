@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mcm.controllers.deployment.bounds import Bounds, must_serve, room, serving_at
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
+from mcm.controllers.deployment.sizes.bounds import Bounds, must_serve, room, serving_at
 
 _KEEP_ALL: Final[Targets] = {}
 

@@ -7,8 +7,8 @@ machines than ``bounds.most``, those on their way out included, and never fewer 
 
 from __future__ import annotations
 
-from mcm.controllers.deployment.bounds import Bounds, floor_of, must_serve, room
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
+from mcm.controllers.deployment.sizes.bounds import Bounds, floor_of, must_serve, room
 
 
 def initial_size(fleet: Fleet, bounds: Bounds) -> int:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mcm.api.machine import ClassSpec, Machine, MachineSet, MachineSpec
-from mcm.controllers.deployment.returning_machines import mark_of, undecided
+from mcm.controllers.deployment.sets.returning_machines import mark_of, undecided
 from tests.unit.deployment.objects import NOW, ago, deployment, owned_set, template
 from tests.unit.machineset.objects import machine
 

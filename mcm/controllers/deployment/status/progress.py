@@ -18,8 +18,11 @@ from mcm.api.names import (
     CONDITION_PROGRESSING,
     REASON_DEADLINE_EXCEEDED,
     REASON_FOUND_NEW_SET,
+    REASON_INVALID_SPEC,
+    REASON_NEW_MACHINES_FAILING,
     REASON_NEW_SET_AVAILABLE,
     REASON_NEW_SET_CREATED,
+    REASON_NO_TARGET_CLUSTER,
     REASON_PAUSED,
     REASON_RESUMED,
     REASON_SET_CREATE_ERROR,
@@ -38,14 +41,6 @@ from mcm.controllers.deployment.conditions import (
     without,
 )
 from mcm.controllers.deployment.startup_failures import startup_failures
-
-REASON_INVALID_SPEC: Final = "InvalidSpec"
-"""``Progressing`` is False: the spec cannot be acted on; the message names field and remedy."""
-REASON_NO_TARGET_CLUSTER: Final = "NoTargetCluster"
-"""``Progressing`` is False: an update is wanted that needs Nodes, and none can be seen."""
-
-REASON_NEW_MACHINES_FAILING: Final = "NewMachinesFailing"
-"""``Progressing`` is False: machines of the new set fail to come up; the message quotes one."""
 
 _LONGEST_QUOTE: Final = 500
 _MARGIN: Final = timedelta(seconds=1)

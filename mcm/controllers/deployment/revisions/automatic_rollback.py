@@ -23,14 +23,15 @@ from mcm.api.names import (
     ANNOTATION_ROLLED_BACK,
     CONDITION_PROGRESSING,
     REASON_DEADLINE_EXCEEDED,
+    REASON_NEW_MACHINES_FAILING,
     STATUS_FALSE,
     STATUS_TRUE,
     STRATEGY_IN_PLACE_UPDATE,
 )
 from mcm.controllers.deployment.conditions import Conditions, find, with_text, without
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
-from mcm.controllers.deployment.progress import REASON_NEW_MACHINES_FAILING
-from mcm.controllers.deployment.revisions import Rollback, return_to, revision_of
+from mcm.controllers.deployment.revisions.numbers import revision_of
+from mcm.controllers.deployment.revisions.rollback import Rollback, return_to
 from mcm.controllers.deployment.startup_failures import was_complete
 from mcm.controllers.deployment.templates import same_template
 

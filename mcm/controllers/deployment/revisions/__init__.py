@@ -1,0 +1,1 @@
+"""A deployment's revisions, and the ways back to one of them."""

@@ -1,0 +1,1 @@
+"""A deployment's sets: what they should be, and the writes that make them so."""

@@ -1,0 +1,1 @@
+"""What the status of a deployment says: its counts, and a module for what a condition tells."""
