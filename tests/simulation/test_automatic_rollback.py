@@ -42,8 +42,10 @@ def test_a_rollout_that_fails_for_long_enough_is_rolled_back_once(trouble: str) 
             assert (told["status"], told["reason"]) == ("True", "NewMachinesFailing")
             assert "from revision 2" in str(told["message"])
             assert "no image" in str(told["message"])
+            assert "meanwhile" not in str(told["message"]), "that time is over"
             assert condition(sim, "Progressing")["reason"] == "NewMachineSetAvailable"
             assert events(sim, "AutomaticRollback") <= 1
+            assert events(sim, "NewMachinesFailing") <= 1
 
     run_virtual(main)
 

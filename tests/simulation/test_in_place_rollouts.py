@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from mcm.api.machine import MACHINES
+from mcm.api.machine import MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import LABEL_SELECTED_FOR_UPDATE, LABEL_UPDATE_RESULT
 from mcm.simulation.harness import Simulation
@@ -69,6 +69,28 @@ def test_ten_machines_are_updated_within_the_limits(
         assert sim.server.requests.writes(agent="mcm") == written
 
     play(scenario)
+
+
+def test_progress_is_told_of_with_each_machine() -> None:
+    async def scenario(sim: Simulation, fleet: InPlaceFleet, agents: Agents) -> None:
+        await fleet.begin(surge=0, unavailable=1)
+        await fleet.change(progressDeadlineSeconds=600)
+        await fleet.update("b")
+        await sim.pass_time(2)
+        assert [s for s in sim.objects(MACHINE_SETS) if "replicas" not in _spec(s)] == []
+        for done in (1, 2):
+            await sim.until(lambda n=done: fleet.versions()["b"] == n, within=600)  # type: ignore[misc]
+            await sim.pass_time(2)
+            assert (await fleet.progressing())[0] == "MachineSetUpdated"
+        await sim.until(lambda: fleet.is_whole("b"), within=600)
+
+    play(scenario, replicas=3)
+
+
+def _spec(obj: JSONObject) -> JSONObject:
+    spec = obj["spec"]
+    assert isinstance(spec, dict)
+    return spec
 
 
 def test_one_failing_agent_is_told_of_and_its_machine_is_replaced() -> None:

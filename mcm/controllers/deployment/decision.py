@@ -68,7 +68,7 @@ def next_step(
     within = bounds or bounds_of(spec)
     fleet = snapshot.fleet(now)
     if moved := after_moves(fleet):
-        return Decision(moved, settling=frozenset(moved))
+        return Decision(moved, settling=frozenset(moved), rolling=not spec.paused)
     if snapshot.strategy == STRATEGY_IN_PLACE_UPDATE and not spec.paused:
         return _in_place(snapshot, fleet, within)
     return decide(fleet, within, snapshot.strategy, paused=spec.paused)

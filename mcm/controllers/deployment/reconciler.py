@@ -23,6 +23,7 @@ from mcm.api.machine import (
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_REVISION,
+    CONDITION_PROGRESSING,
     CONDITION_STRATEGY_ADJUSTED,
     CONDITION_SURGE_POOL,
     MACHINE_FINALIZER,
@@ -419,7 +420,8 @@ class DeploymentReconciler:
         """Tell once, as an event, what a condition began to say."""
         before = {(c.type, c.reason) for c in deployment.status.conditions}
         for said in status.conditions:
-            told = said.type in _TOLD_AS_EVENTS or said.reason == REASON_NEW_MACHINES_FAILING
+            failing = (CONDITION_PROGRESSING, REASON_NEW_MACHINES_FAILING)
+            told = said.type in _TOLD_AS_EVENTS or (said.type, said.reason) == failing
             if told and (said.type, said.reason) not in before:
                 self._warn(deployment, said.reason, said.message)
 

@@ -21,6 +21,12 @@ from mcm.controllers.replicas.joining import fails_to_come_up, has_never_joined
 from mcm.controllers.replicas.membership import is_terminating
 from mcm.controllers.replicas.startup_note import read_note
 
+HELD: Final = "Nothing that works is taken from the former template meanwhile."
+UNTIL: Final = (
+    "This ends when all its machines have joined, or with another template: mend what they say, "
+    "or take the former template back."
+)
+"""Both are said while the failure lasts, after what failed."""
 _ENOUGH: Final = 2
 """So many machines that fail are no accident of one."""
 
@@ -88,3 +94,8 @@ def _count(machine_set: MachineSet, staying: Sequence[Machine]) -> int:
     if note is None:
         return len(failing)
     return len(failing) + note.count - (note.machine in failing)
+
+
+def without_advice(message: str) -> str:
+    """Return what a message said of a failure, without what it said of the time until its end."""
+    return message.partition(HELD)[0].partition(UNTIL)[0].rstrip()

@@ -48,7 +48,7 @@ class Situation:
 def why_frozen(of: Situation, since: datetime) -> str:
     """Say of a frozen set what it lacks, since when it is frozen and why, and what ends it."""
     return (
-        f"{of.wanted} machines wanted, {of.there} there, {of.leaving} leaving; none is made. "
+        f"{_machines(of.wanted)} wanted, {of.there} there, {of.leaving} leaving; none is made. "
         f"Frozen since {rfc3339(since)}: {_reason(of.limits)}. {_end(of.limits)}, when the "
         f"annotation {ANNOTATION_UNFREEZE} is set here or on the deployment, or when the label "
         "freeze is taken off"
@@ -58,7 +58,7 @@ def why_frozen(of: Situation, since: datetime) -> str:
 def why_sets_frozen(sets: Iterable[Situation]) -> str:
     """Say the same of a deployment, set by set."""
     return ". ".join(
-        f"MachineSet {s.name}: {s.wanted} machines wanted, {s.there} there, {s.leaving} leaving; "
+        f"MachineSet {s.name}: {_machines(s.wanted)} wanted, {s.there} there, {s.leaving} leaving; "
         f"frozen: {_reason(s.limits)}. {_end(s.limits)}, or when the annotation "
         f"{ANNOTATION_UNFREEZE} is set here"
         for s in sets
@@ -67,22 +67,22 @@ def why_sets_frozen(sets: Iterable[Situation]) -> str:
 
 def stands_still(new: Situation) -> str:
     """Say why an update does not get on whose new set is frozen."""
-    return f"MachineSet {new.name} lacks {new.lacks} machines and is frozen: see Frozen"
+    return f"MachineSet {new.name} lacks {_machines(new.lacks)} and is frozen: see Frozen"
 
 
 def froze(of: Situation) -> str:
     """Say that a set was just frozen, and until when."""
     if of.limits is None:
-        return f"Frozen with {of.machines} machines: {_reason(None)}"
+        return f"Frozen with {_machines(of.machines)}: {_reason(None)}"
     return (
-        f"Frozen with {of.machines} machines, those leaving included: from {of.limits.freeze_at} "
+        f"Frozen with {_machines(of.machines)}, those leaving included: from {of.limits.freeze_at} "
         f"on none is made until {of.limits.unfreeze_at} or fewer are left"
     )
 
 
 def unfroze(of: Situation) -> str:
     """Say that a set was just unfrozen, and why that may not last."""
-    text = f"Unfrozen with {of.machines} machines, those leaving included"
+    text = f"Unfrozen with {_machines(of.machines)}, those leaving included"
     if of.limits is None:
         return text
     if of.machines <= of.limits.unfreeze_at:
@@ -98,9 +98,13 @@ def froze_with(sets: Iterable[str]) -> str:
 def unfroze_deployment() -> str:
     """Say that a deployment was just unfrozen; also to who labelled it by hand."""
     return (
-        "Unfrozen: none of its machine sets is. The label freeze of a deployment shows that one "
-        "is, and stops nothing by itself; spec.paused does"
+        "Unfrozen: none of its machine sets is frozen now. The label freeze of a deployment only "
+        "shows that one is, and stops nothing by itself; spec.paused does"
     )
+
+
+def _machines(number: int) -> str:
+    return "1 machine" if number == 1 else f"{number} machines"
 
 
 def _reason(limits: Limits | None) -> str:

@@ -61,4 +61,6 @@ def test_events_say_what_happened_and_whether_it_lasts() -> None:
     assert unfroze(situation(3, 5, None)) == "Unfrozen with 8 machines, those leaving included"
     assert froze(situation(3, 5, None)).startswith("Frozen with 8 machines: no limit is known")
     assert "machine sets a, b:" in froze_with(["b", "a"])
+    assert unfroze(situation(1, 0)).startswith("Unfrozen with 1 machine, those")
+    assert "none of its machine sets is frozen now" in unfroze_deployment()
     assert "spec.paused does" in unfroze_deployment()

@@ -17,7 +17,7 @@ from mcm.api.strategies import is_orchestrated_by_people
 from mcm.controllers.deployment.conditions import Conditions
 from mcm.controllers.deployment.in_place_update.standing import Member, Standing, UpdateView
 
-_BEGINS: Final = " In place: "
+_BEGINS: Final = " (In place: "
 _NAMED: Final = 3
 _LONGEST_REASON: Final = 200
 
@@ -30,7 +30,7 @@ def with_remark(conditions: Conditions, remark: str) -> Conditions:
 
     def remarked(condition: MachineDeploymentCondition) -> MachineDeploymentCondition:
         said = condition.message.partition(_BEGINS)[0]
-        message = f"{said}{_BEGINS}{remark}" if remark else said
+        message = f"{said}{_BEGINS}{remark})" if remark else said
         return msgspec.structs.replace(condition, message=message)
 
     return tuple(remarked(c) if c.type == CONDITION_PROGRESSING else c for c in conditions)

@@ -32,7 +32,7 @@ from mcm.controllers.deployment.conditions import Conditions, find, with_text, w
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.controllers.deployment.revisions.rollback import Rollback, return_to
-from mcm.controllers.deployment.startup_failures import was_complete
+from mcm.controllers.deployment.startup_failures import was_complete, without_advice
 from mcm.controllers.deployment.templates import same_template
 
 CONDITION_ROLLED_BACK: Final = "RolledBack"
@@ -80,7 +80,7 @@ def automatic_rollback(snapshot: DeploymentSnapshot, now: datetime) -> Rollback 
     after = format_duration(_patience(snapshot.deployment) or timedelta(0))
     note = (
         f"Rolled back from {_called(snapshot.new)} to {_called(target)}, the last one that was "
-        f"complete, as the rollout failed for {after}: {failure.message}"
+        f"complete, as the rollout failed for {after}: {without_advice(failure.message)}"
     )
     record = RollbackRecord(snapshot.new.metadata.name, target.metadata.name, failure.reason, note)
     change = return_to(snapshot.deployment, target)

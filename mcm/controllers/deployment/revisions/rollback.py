@@ -49,8 +49,7 @@ def rollback(deployment: MachineDeployment, sets: Sequence[MachineSet]) -> Rollb
         return None
     target = _last(deployment, sets) if wanted.revision == 0 else _find(sets, wanted.revision)
     if target is None:
-        asked = f"revision {wanted.revision}" if wanted.revision else "an earlier revision"
-        note = f"Cannot roll back: no machine set of {asked} is there any more"
+        note = _not_found(wanted.revision, sets)
         return Rollback(_clearing({}), EVENT_NO_SUCH_REVISION, "Warning", note)
     revision = revision_of(target.metadata.annotations) or 0
     if same_template(target.spec.template, deployment.spec.template):
@@ -58,6 +57,14 @@ def rollback(deployment: MachineDeployment, sets: Sequence[MachineSet]) -> Rollb
         return Rollback(_clearing({}), EVENT_SAME_TEMPLATE, "Warning", note, revision)
     note = f"Rolled back to revision {revision}"
     return Rollback(return_to(deployment, target), EVENT_DONE, "Normal", note, revision)
+
+
+def _not_found(revision: int, sets: Sequence[MachineSet]) -> str:
+    if not revision:
+        return "Cannot roll back: no machine set of an earlier revision is there"
+    numbers = sorted({n for s in sets if (n := revision_of(s.metadata.annotations))})
+    there = f"; there are {', '.join(map(str, numbers))}" if numbers else ""
+    return f"Cannot roll back: no machine set has revision {revision}{there}"
 
 
 def _find(sets: Sequence[MachineSet], revision: int) -> MachineSet | None:

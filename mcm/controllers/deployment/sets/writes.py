@@ -118,7 +118,7 @@ class SetActions:
             self._sets,
             MACHINE_SETS,
             wanted.metadata.name,
-            wanted,
+            _with_size(wanted),
             owner=deployment.metadata,
             serves=lambda s: same_template(s.spec.template, deployment.spec.template),
         )
@@ -184,6 +184,14 @@ class SetActions:
         direction = "up" if size > before else "down"
         note = f"Scaled {direction} machine set {machine_set.metadata.name} to {size}"
         self._events.event(MACHINE_DEPLOYMENTS, deployment, "Normal", EVENT_SCALED, note)
+
+
+def _with_size(machine_set: MachineSet) -> JSONObject:
+    """Write the size also where it is 0, which tables would show as a blank otherwise."""
+    body = to_json_object(machine_set)
+    spec = body.get("spec")
+    size: JSONObject = {"replicas": machine_set.spec.replicas}
+    return {**body, "spec": {**(spec if isinstance(spec, dict) else {}), **size}}
 
 
 def _asks_the_same(one: ObjectMeta, other: ObjectMeta) -> bool:

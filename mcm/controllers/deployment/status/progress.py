@@ -40,7 +40,7 @@ from mcm.controllers.deployment.conditions import (
     with_text,
     without,
 )
-from mcm.controllers.deployment.startup_failures import startup_failures
+from mcm.controllers.deployment.startup_failures import HELD, UNTIL, startup_failures
 
 _LONGEST_QUOTE: Final = 500
 _MARGIN: Final = timedelta(seconds=1)
@@ -161,13 +161,12 @@ def failing_new_set(
         first = failures[0]
         text = first.text.strip()[:_LONGEST_QUOTE].rstrip(". ") or "it says no reason"
         said = f", {first.machine} with {first.code or 'no error code'}: {text}"
-    held = "Nothing that works is taken from the former template meanwhile. " if rolling else ""
+    held = f"{HELD} " if rolling else ""
     return Failing(
         since=since,
         text=(
             f'Machines of MachineSet "{new.metadata.name}" fail to come up since '
-            f"{rfc3339(since)}{said}. {held}This ends when all its machines have joined, or with "
-            "another template: mend what they say, or take the former template back."
+            f"{rfc3339(since)}{said}. {held}{UNTIL}"
         ),
     )
 

@@ -216,7 +216,7 @@ def test_a_failure_is_remarked_once_and_not_for_ever() -> None:
     assert said.startswith("1 update failed (machine m: ") and LABEL_UPDATE_RESULT in said
     before = (progressing("MachineSetUpdated"),)
     (after,) = with_remark(before, said)
-    assert after.message == f"said before In place: {said}"
+    assert after.message == f"said before (In place: {said})"
     assert (after.last_update_time, after.reason) == (before[0].last_update_time, before[0].reason)
     assert with_remark((after,), said) == (after,)
     assert with_remark((after,), "") == before

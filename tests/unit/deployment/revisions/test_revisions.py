@@ -112,6 +112,12 @@ def test_what_cannot_be_done_is_told_and_the_wish_is_cleared(
     assert asked.change == {"spec": {"rollbackTo": None}}
 
 
+def test_who_asks_for_a_revision_that_is_not_there_is_told_which_are() -> None:
+    asked = rollback(deployment(of=template("class-c"), rollback_to=9), SETS)
+    assert asked is not None
+    assert asked.note == "Cannot roll back: no machine set has revision 9; there are 1, 2, 3"
+
+
 SEEN = MachineSetStatus(observed_generation=1)
 OLD_SETS = [owned_set(f"s{n}", 0, age=100 - n, status=SEEN) for n in range(4)]
 
