@@ -28,6 +28,7 @@ from mcm.api.names import (
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
     ANNOTATION_TRIGGER_DELETION,
     LABEL_MACHINE_TEMPLATE_HASH,
+    LABEL_NODE_MACHINE_NAME,
     MACHINE_FINALIZER,
 )
 from mcm.api.templates import class_of
@@ -111,7 +112,8 @@ class Field(Running):
 
     async def _join(self, name: str) -> None:
         if self.cluster.target is not None:
-            await self.cluster.create(NODES, {"metadata": {"name": f"node-{name}"}})
+            named = {"name": f"node-{name}", "labels": {LABEL_NODE_MACHINE_NAME: name}}
+            await self.cluster.create(NODES, {"metadata": named})
             labels: JSONObject = {"metadata": {"labels": {"node": f"node-{name}"}}}
             await self.cluster.patch(MACHINES, name, labels)
         await self.enter(name, "Running")
