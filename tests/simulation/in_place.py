@@ -178,31 +178,35 @@ class InPlaceFleet:
         return condition.reason, condition.message
 
     def leftovers(self) -> list[str]:
-        """What of an update is left on objects though it is over."""
-        found = []
-        for node in self.sim.objects(NODES):
-            marks = [label for label in MARKS if label in _labels(node)]
-            annotations = _dict(_dict(node, "metadata"), "annotations")
-            for key in (
-                ANNOTATION_CORDONED_BY_MCM,
-                ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
-                ANNOTATION_UPDATE_FAILED_REASON,
-                ANNOTATION_UPDATE_TO_SET,
-            ):
-                marks += [key] if key in annotations else []
-            spec = _dict(node, "spec")
-            marks += ["cordon"] if spec.get("unschedulable") else []
-            taints = spec.get("taints")
-            for taint in taints if isinstance(taints, list) else ():
-                marks += ["taint"] if taint.get("key") == TAINT_PREFER_NO_SCHEDULE else []
-            found += [f"{name_of(node)}: {mark}" for mark in marks]
-        for machine in self.sim.objects(MACHINES):
-            found += [f"{name_of(machine)}: pin"] if LABEL_UPDATE_RESULT in _labels(machine) else []
-        for machine_set in self.sim.objects(MACHINE_SETS):
-            locked = LABEL_SCALE_UP_DISABLED in _labels(machine_set)
-            if locked and self.sizes()[name_of(machine_set)]:
-                found.append(f"{name_of(machine_set)}: locked")
-        return found
+        return leftovers(self.sim)
+
+
+def leftovers(sim: Simulation) -> list[str]:
+    """What of an update is left on objects though it is over."""
+    found = []
+    for node in sim.objects(NODES):
+        marks = [label for label in MARKS if label in _labels(node)]
+        annotations = _dict(_dict(node, "metadata"), "annotations")
+        for key in (
+            ANNOTATION_CORDONED_BY_MCM,
+            ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
+            ANNOTATION_UPDATE_FAILED_REASON,
+            ANNOTATION_UPDATE_TO_SET,
+        ):
+            marks += [key] if key in annotations else []
+        spec = _dict(node, "spec")
+        marks += ["cordon"] if spec.get("unschedulable") else []
+        taints = spec.get("taints")
+        for taint in taints if isinstance(taints, list) else ():
+            marks += ["taint"] if taint.get("key") == TAINT_PREFER_NO_SCHEDULE else []
+        found += [f"{name_of(node)}: {mark}" for mark in marks]
+    for machine in sim.objects(MACHINES):
+        found += [f"{name_of(machine)}: pin"] if LABEL_UPDATE_RESULT in _labels(machine) else []
+    for machine_set in sim.objects(MACHINE_SETS):
+        locked = LABEL_SCALE_UP_DISABLED in _labels(machine_set)
+        if locked and _dict(machine_set, "spec").get("replicas"):
+            found.append(f"{name_of(machine_set)}: locked")
+    return found
 
 
 def _dict(obj: JSONObject, key: str) -> JSONObject:
