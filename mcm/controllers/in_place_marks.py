@@ -29,6 +29,7 @@ from mcm.api.names import (
     UPDATE_RESULT_FAILED,
     UPDATE_RESULT_SUCCESSFUL,
 )
+from mcm.controllers.conditions import find
 
 
 class Stage(StrEnum):
@@ -109,8 +110,7 @@ def marks_of(node: Node) -> InPlaceMarks:
 
 
 def in_place_condition(node: Node) -> NodeCondition | None:
-    conditions = node.status.conditions
-    return next((c for c in conditions if c.type == CONDITION_IN_PLACE_UPDATE), None)
+    return find(node.status.conditions, CONDITION_IN_PLACE_UPDATE)
 
 
 _STAGES = {stage.value: stage for stage in Stage}

@@ -30,6 +30,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
 from typing import final
 
@@ -59,6 +60,11 @@ class Outcome:
 
     after: float | None = None
     reason: str = ""
+
+    @classmethod
+    def at(cls, moment: datetime | None, now: datetime, reason: str) -> Outcome:
+        """Return that it wants to look again at ``moment``; None: events alone bring it back."""
+        return DONE if moment is None else cls(max(0.0, (moment - now).total_seconds()), reason)
 
     def sooner(self, other: Outcome) -> Outcome:
         """Return whichever of the two wants to look again first; on a tie, this one."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 
@@ -27,6 +28,8 @@ from mcm.rollout.plan_text import table
 from mcm.rollout.progress import Progress
 from mcm.rollout.session import Failed, Session, common
 from mcm.rollout.watching import Watching
+
+R = TypeVar("R")
 
 _TRIES: Final = 5
 """A deployment that is being rolled is written often; a change is computed anew so many times."""
@@ -175,15 +178,21 @@ def _called(deployment: MachineDeployment) -> str:
 async def _change(
     cluster: Cluster, name: str, change: Callable[[MachineDeployment], JSONObject]
 ) -> MachineDeployment:
-    """Read, compute the change, write it; anew if something else was written in between."""
-    for left in reversed(range(_TRIES)):
+    """Read, compute the change, write it."""
+
+    async def attempt() -> MachineDeployment:
         deployment = await cluster.deployment(name)
-        try:
-            return await _write(cluster, deployment, change(deployment))
-        except Conflict:
-            if not left:
-                raise
-    raise AssertionError("the last try returns or raises")
+        return await _write(cluster, deployment, change(deployment))
+
+    return await _tried_anew(attempt)
+
+
+async def _tried_anew(attempt: Callable[[], Awaitable[R]]) -> R:
+    """Try again if something else was written between reading and writing."""
+    for _ in range(_TRIES - 1):
+        with suppress(Conflict):
+            return await attempt()
+    return await attempt()
 
 
 async def _write(
@@ -239,20 +248,15 @@ def restart(*, session: Session, deployment: str) -> None:
 def undo(*, session: Session, deployment: str, to_revision: int, dry_run: bool) -> None:
     """Go back to the template of an earlier revision, and roll the machines back to it."""
 
+    async def attempt(cluster: Cluster) -> tuple[MachineDeployment, Undo]:
+        snapshot = await _observed(cluster, deployment)
+        undone = changes.undo(snapshot, to_revision)
+        if undone.change is not None and not dry_run:
+            await _write(cluster, snapshot.deployment, undone.change)
+        return snapshot.deployment, undone
+
     async def work(cluster: Cluster) -> tuple[MachineDeployment, Undo]:
-        for left in reversed(range(_TRIES)):
-            snapshot = await _observed(cluster, deployment)
-            undone = changes.undo(snapshot, to_revision)
-            if undone.change is None or dry_run:
-                return snapshot.deployment, undone
-            try:
-                await _write(cluster, snapshot.deployment, undone.change)
-            except Conflict:
-                if not left:
-                    raise
-            else:
-                return snapshot.deployment, undone
-        raise AssertionError("the last try returns or raises")
+        return await _tried_anew(lambda: attempt(cluster))
 
     before, undone = session.run(work)
     if undone.change is None:

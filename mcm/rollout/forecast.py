@@ -14,14 +14,15 @@ from enum import StrEnum
 from typing import final
 
 from mcm.api.machine import MachineSet
-from mcm.api.names import LABEL_FREEZE, LABEL_SELECTED_FOR_UPDATE, LABEL_VALUE_TRUE
+from mcm.api.names import LABEL_SELECTED_FOR_UPDATE
 from mcm.api.strategies import is_orchestrated_by_people
 from mcm.controllers.deployment.decision import Decision, next_step
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions.numbers import beyond_history
 from mcm.controllers.deployment.revisions.rollback import rollback
-from mcm.controllers.deployment.scale_down_marks import scale_down_marks
+from mcm.controllers.deployment.scale_down_marks import scale_down_marks, time_of_change
 from mcm.controllers.deployment.sizes.bounds import bounds_of, must_serve, room
+from mcm.controllers.overshooting.decision import is_frozen
 from mcm.rollout.model import Model, Resize, SetActs, Wait
 from mcm.rollout.pool import Pool
 from mcm.rollout.progress import trouble_of
@@ -165,7 +166,8 @@ class Forecast:
     def _pass_on_marks(self) -> None:
         """Mark the machines that the autoscaler wants gone: they are deleted first."""
         model = self._model
-        marks = scale_down_marks(model.deployment, model.machine, model.now)
+        changed_at = time_of_change(model.snapshot().sets)
+        marks = scale_down_marks(model.deployment, model.machine, model.now, changed_at=changed_at)
         for machine, change in marks.machines:
             model.change_machine(machine, change)
         if marks.change is not None:
@@ -194,8 +196,7 @@ class Forecast:
 
     def _is_frozen(self, machine_set: MachineSet) -> bool:
         """Tell whether the set lacks machines that it may not make, for it is frozen."""
-        frozen = machine_set.metadata.labels.get(LABEL_FREEZE) == LABEL_VALUE_TRUE
-        return frozen and machine_set.metadata.name in self._withheld
+        return is_frozen(machine_set.metadata) and machine_set.metadata.name in self._withheld
 
     def _is_complete(self, snapshot: DeploymentSnapshot) -> bool:
         new, desired = snapshot.new, snapshot.deployment.spec.replicas

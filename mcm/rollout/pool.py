@@ -12,7 +12,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.surge_pool.budget import budget_of, share_of
 from mcm.controllers.deployment.surge_pool.membership import pool_of
-from mcm.controllers.deployment.surge_pool.usage import Usage, total_desired, usage_of
+from mcm.controllers.deployment.surge_pool.usage import total_desired, usage_in
 
 
 @final
@@ -30,7 +30,7 @@ class Pool:
         self.name = pool_of(deployment)
         members = [o for o in others if self.name and pool_of(o.deployment) == self.name]
         self._specs = [o.deployment.spec for o in members if _is_valid(o.deployment)]
-        self._usages = [_usage(member, now) for member in members]
+        self._usages = [usage_in(m, now, valid=_is_valid(m.deployment)) for m in members]
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -46,21 +46,10 @@ class Pool:
         """Return what is left for the deployment as it is in ``snapshot``; None: all of its own."""
         if not self.name:
             return None
-        me = _usage(snapshot, now)
+        me = usage_in(snapshot, now, valid=_is_valid(snapshot.deployment))
         replicas = total_desired((me, *self._usages))
         budget = budget_of([snapshot.deployment.spec, *self._specs], replicas)
         return share_of(budget, me, self._usages).bounds
-
-
-def _usage(snapshot: DeploymentSnapshot, now: datetime) -> Usage:
-    deployment, fleet = snapshot.deployment, snapshot.fleet(now)
-    valid = _is_valid(deployment)
-    return usage_of(
-        deployment.metadata.name,
-        fleet,
-        deployment.spec.replicas if valid else fleet.replicas(),
-        updates=valid and not deployment.spec.paused,
-    )
 
 
 def _is_valid(deployment: MachineDeployment) -> bool:

@@ -15,16 +15,16 @@ from mcm.api.machine import (
 from mcm.api.names import (
     CONDITION_FROZEN,
     CONDITION_PROGRESSING,
-    LABEL_FREEZE,
-    LABEL_VALUE_TRUE,
     REASON_DEADLINE_EXCEEDED,
     STATUS_FALSE,
     STATUS_TRUE,
 )
-from mcm.controllers.deployment.conditions import find
+from mcm.controllers.conditions import find
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.controllers.deployment.status.progress import is_complete
+from mcm.controllers.overshooting.decision import is_frozen
+from mcm.controllers.replicas.membership import is_terminating
 
 _IN_TROUBLE: Final = frozenset(
     {
@@ -66,7 +66,7 @@ def progress_of(snapshot: DeploymentSnapshot, *, revision: int = 0) -> Progress:
     """Judge what the deployment says of itself. ``revision`` (0: any) is the one that is meant."""
     deployment = snapshot.deployment
     status = deployment.status
-    failure = _failure(deployment, revision)
+    failure = _failure(snapshot, revision)
     done = not failure and is_complete(status, deployment)
     new = snapshot.new
     return Progress(
@@ -106,7 +106,8 @@ def _what_is_left(deployment: MachineDeployment) -> str:
     return f"{status.available_replicas} of {desired} updated machines are available"
 
 
-def _failure(deployment: MachineDeployment, revision: int) -> str:
+def _failure(snapshot: DeploymentSnapshot, revision: int) -> str:
+    deployment = snapshot.deployment
     name = deployment.metadata.name
     if deployment.metadata.deletion_timestamp is not None:
         return f'deployment "{name}" is being deleted'
@@ -121,13 +122,23 @@ def _failure(deployment: MachineDeployment, revision: int) -> str:
         if progressing.reason == REASON_DEADLINE_EXCEEDED:
             return f'deployment "{name}" exceeded its progress deadline{said}'
         return f'deployment "{name}" does not get on: {progressing.reason}{said}'
-    return _frozen(deployment)
+    return _frozen(deployment) if _may_be_held_by_a_freeze(snapshot) else ""
+
+
+def _may_be_held_by_a_freeze(snapshot: DeploymentSnapshot) -> bool:
+    """Tell whether the new set is frozen and lacks machines, or may be, as it cannot be seen. An
+    old set that is frozen goes on shrinking."""
+    new = snapshot.new
+    if new is None:
+        return not snapshot.sets
+    staying = sum(not is_terminating(m) for m in snapshot.machines[new.metadata.uid])
+    return is_frozen(new.metadata) and staying < new.spec.replicas
 
 
 def _frozen(deployment: MachineDeployment) -> str:
     condition = find(deployment.status.conditions, CONDITION_FROZEN)
     by_condition = condition is not None and condition.status == STATUS_TRUE
-    if not by_condition and deployment.metadata.labels.get(LABEL_FREEZE) != LABEL_VALUE_TRUE:
+    if not by_condition and not is_frozen(deployment.metadata):
         return ""
     said = f" ({condition.message})" if condition is not None and condition.message else ""
     return f'deployment "{deployment.metadata.name}" is frozen{said}'

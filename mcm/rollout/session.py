@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -18,13 +17,12 @@ from mcm.api.machine import MACHINE_DEPLOYMENTS
 from mcm.client.errors import KubeError
 from mcm.clock import SystemClock
 from mcm.controllers.deployment.sizes.bounds import OutOfBounds
+from mcm.interrupts import EXIT_CODE, heed_interrupts
 from mcm.rollout.changes import Refused
 from mcm.rollout.cluster import Cluster, connect
 
 R = TypeVar("R")
 
-_INTERRUPTED: Final = 130
-"""The exit code of what was ended by Ctrl-C, as shells have it."""
 _USER_AGENT: Final = "mcm-rollout"
 
 
@@ -67,22 +65,15 @@ class Session:
 def run(work: Coroutine[Any, Any, R]) -> R:
     """Run to the end; what a user can mend is one line and exit code 1."""
     _log_to_stderr()
-    _heed_interrupts()
+    heed_interrupts()
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(EXIT_CODE)
     except BaseExceptionGroup as group:
         fail(_only(group))
     except EXPECTED as error:
         fail(error)
-
-
-def _heed_interrupts() -> None:
-    """Let Ctrl-C cancel what runs, so that a terminal gets its cursor back; without this it ends
-    the process where it stands. Where it is ignored, it stays so."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _only(error: BaseException) -> BaseException:
@@ -94,7 +85,7 @@ def _only(error: BaseException) -> BaseException:
 def fail(error: BaseException) -> NoReturn:
     """End the process as ``error`` asks for; raise it if nobody expected it."""
     if isinstance(error, KeyboardInterrupt):
-        sys.exit(_INTERRUPTED)
+        sys.exit(EXIT_CODE)
     if not isinstance(error, EXPECTED):
         raise error
     click.echo(f"mcm: {error}", err=True)

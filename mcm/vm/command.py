@@ -20,6 +20,7 @@ from mcm.controllers.provider import Provider, ProviderFailed
 from mcm.driver import Driver, load_provider
 from mcm.fence import Unfenced
 from mcm.flags import GoDuration
+from mcm.interrupts import EXIT_CODE, heed_interrupts
 from mcm.vm.calls import Found, VmCalls
 from mcm.vm.manifests import read_class, read_secrets
 from mcm.vm.offline import NoCluster, context_of
@@ -44,6 +45,7 @@ class Session:
 
     def run(self, verb: _Verb) -> None:
         """Print what a user can mend in one line, and exit with 1 if the verb failed."""
+        heed_interrupts()
         try:
             asyncio.run(self._call(verb))
         except ProviderFailed as failure:
@@ -51,7 +53,10 @@ class Session:
         except KubeError as error:
             _fail(str(error))
         except KeyboardInterrupt:
-            _fail("interrupted: what came of the call is unknown, look with `mcm vm status`", 130)
+            _fail(
+                "interrupted: what came of the call is unknown, look with `mcm vm status`",
+                EXIT_CODE,
+            )
 
     async def _call(self, verb: _Verb) -> None:
         options, clock = self._options, SystemClock()

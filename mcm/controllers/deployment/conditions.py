@@ -1,4 +1,4 @@
-"""Find, set and remove any condition of a deployment; others' conditions are left alone."""
+"""Sets any condition of a deployment, with its update and transition times."""
 
 from __future__ import annotations
 
@@ -9,22 +9,9 @@ import msgspec
 
 from mcm.api.machine import MachineDeploymentCondition
 from mcm.api.timestamps import whole_seconds
+from mcm.controllers.conditions import find
 
 Conditions: TypeAlias = tuple[MachineDeploymentCondition, ...]
-
-
-def find(conditions: Conditions, kind: str) -> MachineDeploymentCondition | None:
-    return next((c for c in conditions if c.type == kind), None)
-
-
-def reason_of(conditions: Conditions, kind: str) -> str:
-    """Return the reason of the condition ``kind``; empty if there is none."""
-    found = find(conditions, kind)
-    return found.reason if found else ""
-
-
-def without(conditions: Conditions, kind: str) -> Conditions:
-    return tuple(c for c in conditions if c.type != kind)
 
 
 def with_condition(

@@ -33,7 +33,7 @@ from mcm.api.names import (
     STRATEGY_IN_PLACE_UPDATE,
     STRATEGY_ROLLING_UPDATE,
 )
-from mcm.controllers.deployment.conditions import reason_of
+from mcm.controllers.conditions import reason_of
 from mcm.controllers.deployment.startup_failures import failing_since, was_complete
 from mcm.controllers.deployment.templates import identity_of
 from mcm.controllers.owning import Ownership

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from datetime import datetime
 from typing import Final, final
 
 import msgspec
@@ -186,8 +185,8 @@ class DeploymentReconciler:
         rolled_back_at = due_at(judged)
         now = self._clock.now()
         return earliest(
-            _at(deadline, now, "the progress deadline is then"),
-            _at(rolled_back_at, now, "a rollout that still fails then is rolled back"),
+            Outcome.at(deadline, now, "the progress deadline is then"),
+            Outcome.at(rolled_back_at, now, "a rollout that still fails then is rolled back"),
         )
 
     # ---- steps -----------------------------------------------------------------------------------
@@ -440,7 +439,3 @@ class DeploymentReconciler:
         except KubeError as error:
             errors.append(error)
             return deployment
-
-
-def _at(moment: datetime | None, now: datetime, why: str) -> Outcome:
-    return DONE if moment is None else Outcome(max(0.0, (moment - now).total_seconds()), why)

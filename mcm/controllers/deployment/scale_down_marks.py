@@ -52,7 +52,7 @@ def scale_down_marks(
     find: Callable[[str], Machine | None],
     now: datetime,
     *,
-    changed_at: Callable[[Machine], datetime | None] = lambda _: None,
+    changed_at: Callable[[Machine], datetime | None],
 ) -> ScaleDownMarks:
     """Read the list. ``find`` returns the deployment's machine of a name, None if it has none, and
     ``changed_at`` the time of change that a machine's set bears already."""

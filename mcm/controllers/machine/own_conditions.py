@@ -16,6 +16,7 @@ import msgspec
 from mcm.api.core import NodeCondition
 from mcm.api.machine import MachineStatus
 from mcm.api.timestamps import whole_seconds
+from mcm.controllers.conditions import without
 
 
 class OwnCondition(StrEnum):
@@ -89,5 +90,4 @@ def without_own(status: MachineStatus, kind: OwnCondition) -> MachineStatus:
     """Take one of our conditions away; the same object if it is not there."""
     if find_own(status, kind) is None:
         return status
-    left = tuple(c for c in status.conditions if c.type != kind)
-    return msgspec.structs.replace(status, conditions=left)
+    return msgspec.structs.replace(status, conditions=without(status.conditions, kind))

@@ -1,4 +1,4 @@
-"""Any condition of a MachineSet can be found, set and removed here, and others' left alone."""
+"""Sets any condition of a MachineSet; a set's have no update time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from typing import TypeAlias
 
 from mcm.api.machine import MachineSetCondition
 from mcm.api.timestamps import whole_seconds
+from mcm.controllers.conditions import find
 
 Conditions: TypeAlias = tuple[MachineSetCondition, ...]
-
-
-def find(conditions: Conditions, kind: str) -> MachineSetCondition | None:
-    return next((c for c in conditions if c.type == kind), None)
-
-
-def without(conditions: Conditions, kind: str) -> Conditions:
-    return tuple(c for c in conditions if c.type != kind)
 
 
 def with_condition(

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from mcm.api.machine import Machine, MachineSet
 from mcm.api.names import CONDITION_FROZEN, REASON_OVERSHOOTING, STATUS_TRUE
-from mcm.controllers.machineset.conditions import Conditions, find, with_condition, without
+from mcm.controllers.conditions import find, without
+from mcm.controllers.machineset.conditions import Conditions, with_condition
 from mcm.controllers.overshooting.decision import is_frozen
 from mcm.controllers.overshooting.explanation import Situation, why_frozen
 from mcm.controllers.overshooting.limits import Limits

@@ -185,8 +185,8 @@ class MachineSetReconciler:
         return earliest(
             Outcome(_CONFIRM_AFTER, "a created machine was not seen yet") if unseen else DONE,
             Outcome(_ADOPT_AFTER, "machines may be adopted") if decided.awaits else DONE,
-            _at(decided.again_at, now, "a failed machine is preserved until then"),
-            _at(ready_at, now, "a machine has been ready for long enough then"),
+            Outcome.at(decided.again_at, now, "a failed machine is preserved until then"),
+            Outcome.at(ready_at, now, "a machine has been ready for long enough then"),
         )
 
     # ---- the end of a set, and sets that make no sense -------------------------------------------
@@ -228,7 +228,3 @@ class MachineSetReconciler:
 def _failure(reason: str, errors: Errors) -> ReplicaFailure | None:
     """Choose, of errors in no certain order, the same in every pass."""
     return ReplicaFailure(reason, min(map(str, errors))) if errors else None
-
-
-def _at(moment: datetime | None, now: datetime, why: str) -> Outcome:
-    return DONE if moment is None else Outcome(max(0.0, (moment - now).total_seconds()), why)

@@ -29,12 +29,8 @@ from mcm.api.names import (
 )
 from mcm.api.templates import labels_of
 from mcm.api.timestamps import whole_seconds
-from mcm.controllers.machineset.conditions import (
-    Conditions,
-    find,
-    with_condition,
-    without,
-)
+from mcm.controllers.conditions import find, without
+from mcm.controllers.machineset.conditions import Conditions, with_condition
 from mcm.controllers.machineset.frozen import with_frozen
 from mcm.controllers.overshooting.limits import Limits
 from mcm.controllers.replicas.availability import is_available, min_ready_of

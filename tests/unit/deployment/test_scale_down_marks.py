@@ -37,7 +37,8 @@ MACHINES = {
 
 def marks(text: str | None, **annotations: str) -> ScaleDownMarks:
     listed = {} if text is None else {ANNOTATION_TRIGGER_DELETION: text}
-    return scale_down_marks(deployment(annotations={**listed, **annotations}), MACHINES.get, NOW)
+    source = deployment(annotations={**listed, **annotations})
+    return scale_down_marks(source, MACHINES.get, NOW, changed_at=lambda _: None)
 
 
 def changes(result: ScaleDownMarks) -> dict[str, object]:
@@ -102,7 +103,7 @@ def test_an_entry_without_a_time_gets_that_of_the_last_change(
 def test_a_machine_of_somebody_else_is_not_touched() -> None:
     mine: dict[str, Machine] = {"b": MACHINES["b"]}
     source = deployment(annotations={ANNOTATION_TRIGGER_DELETION: f"a~{TIME},b~{TIME}"})
-    result = scale_down_marks(source, mine.get, NOW)
+    result = scale_down_marks(source, mine.get, NOW, changed_at=lambda _: None)
     assert changes(result) == {"b": mark()}
     assert result.change == listed(f"b~{TIME}")
 
@@ -134,7 +135,8 @@ def test_no_mark_is_due_before_its_set_has_the_size_that_goes_with_it(
 def test_a_mark_that_nobody_can_read_is_made_anew() -> None:
     garbled = machine("g", annotations={ANNOTATION_MARKED_FOR_DELETION: "soon"})
     source = deployment(annotations={ANNOTATION_TRIGGER_DELETION: f"g~{TIME}"})
-    assert changes(scale_down_marks(source, {"g": garbled}.get, NOW)) == {"g": mark()}
+    result = scale_down_marks(source, {"g": garbled}.get, NOW, changed_at=lambda _: None)
+    assert changes(result) == {"g": mark()}
 
 
 def chosen(name: str, time: str, owner: str) -> Machine:

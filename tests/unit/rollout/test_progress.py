@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -12,22 +14,31 @@ from mcm.api.machine import (
     MachineDeployment,
     MachineDeploymentCondition,
     MachineDeploymentStatus,
+    MachineSet,
     MachineStatus,
 )
 from mcm.api.meta import ObjectMeta
 from mcm.api.names import ANNOTATION_REVISION, LABEL_FREEZE
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.rollout.progress import Progress, progress_of, trouble_of
-from tests.unit.deployment.objects import NOW, deployment, owned_set, progressing
+from tests.unit.deployment.objects import NOW, deployment, owned_set, progressing, template
 
 REST = 'Waiting for deployment "pool" rollout to finish: '
 
 
-def look(present: MachineDeployment, *machines: Machine, revision: int = 0) -> Progress:
-    sets = (owned_set(),)
-    return progress_of(
-        DeploymentSnapshot.of(present, sets, {sets[0].metadata.uid: machines}), revision=revision
-    )
+def look(
+    present: MachineDeployment,
+    *machines: Machine,
+    revision: int = 0,
+    sets: Sequence[MachineSet] = (owned_set(),),
+) -> Progress:
+    owned = {s.metadata.uid: machines for s in sets}
+    return progress_of(DeploymentSnapshot.of(present, sets, owned), revision=revision)
+
+
+def frozen(machine_set: MachineSet) -> MachineSet:
+    meta = msgspec.structs.replace(machine_set.metadata, labels={LABEL_FREEZE: "True"})
+    return msgspec.structs.replace(machine_set, metadata=meta)
 
 
 def status(
@@ -96,7 +107,21 @@ def with_condition(condition: MachineDeploymentCondition) -> MachineDeployment:
 def test_what_will_not_get_on_by_itself_is_a_failure(
     condition: MachineDeploymentCondition, failure: str
 ) -> None:
-    assert look(with_condition(condition)).failure == failure
+    assert look(with_condition(condition), sets=(frozen(owned_set()),)).failure == failure
+
+
+FROZEN = MachineDeploymentCondition(type="Frozen", status="True", message="too many")
+
+
+def test_a_frozen_set_that_lacks_nothing_holds_nothing_up() -> None:
+    others = owned_set("old", of=template("before"))
+    for sets in ((frozen(owned_set(replicas=0)),), (frozen(others), owned_set()), (others,)):
+        progress = look(with_condition(FROZEN), sets=sets)
+        assert (progress.failure, progress.over) == ("", False)
+
+
+def test_who_may_not_see_sets_is_told_what_the_deployment_says_of_a_freeze() -> None:
+    assert "is frozen (too many)" in look(with_condition(FROZEN), sets=()).failure
 
 
 def test_what_an_earlier_generation_failed_of_does_not_count() -> None:
@@ -116,7 +141,8 @@ def test_a_failure_that_is_over_does_not_hide_that_all_is_done() -> None:
 def test_the_label_alone_tells_that_it_is_frozen() -> None:
     present = deployment(status=status(1, 4, 3))
     meta = msgspec.structs.replace(present.metadata, labels={LABEL_FREEZE: "True"})
-    assert look(msgspec.structs.replace(present, metadata=meta)).failure.endswith("is frozen")
+    labelled = msgspec.structs.replace(present, metadata=meta)
+    assert look(labelled, sets=(frozen(owned_set()),)).failure.endswith("is frozen")
 
 
 def test_one_that_is_being_deleted_is_not_waited_for() -> None:

@@ -28,7 +28,8 @@ from mcm.api.names import (
     STATUS_TRUE,
     STRATEGY_IN_PLACE_UPDATE,
 )
-from mcm.controllers.deployment.conditions import Conditions, find, with_text, without
+from mcm.controllers.conditions import find, without
+from mcm.controllers.deployment.conditions import Conditions, with_text
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.controllers.deployment.revisions.rollback import Rollback, return_to

@@ -11,7 +11,8 @@ from mcm.api.names import (
     REASON_OVERSHOOTING,
     STATUS_TRUE,
 )
-from mcm.controllers.deployment.conditions import Conditions, with_text, without
+from mcm.controllers.conditions import without
+from mcm.controllers.deployment.conditions import Conditions, with_text
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.overshooting.deployment_freeze import frozen_sets
 from mcm.controllers.overshooting.explanation import Situation, stands_still, why_sets_frozen

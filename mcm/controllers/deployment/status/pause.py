@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Final
 
 from mcm.api.names import CONDITION_PAUSED, REASON_PAUSED, STATUS_TRUE
-from mcm.controllers.deployment.conditions import Conditions, with_condition, without
+from mcm.controllers.conditions import without
+from mcm.controllers.deployment.conditions import Conditions, with_condition
 
 _MESSAGE: Final = (
     "spec.paused: nothing is rolled out; scaling and the replacement of failed machines go on"

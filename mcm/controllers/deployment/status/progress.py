@@ -32,14 +32,8 @@ from mcm.api.names import (
     STATUS_UNKNOWN,
 )
 from mcm.api.timestamps import rfc3339
-from mcm.controllers.deployment.conditions import (
-    Conditions,
-    find,
-    reason_of,
-    with_condition,
-    with_text,
-    without,
-)
+from mcm.controllers.conditions import find, reason_of, without
+from mcm.controllers.deployment.conditions import Conditions, with_condition, with_text
 from mcm.controllers.deployment.startup_failures import HELD, UNTIL, startup_failures
 
 _LONGEST_QUOTE: Final = 500

@@ -23,12 +23,8 @@ from mcm.api.names import (
     STATUS_FALSE,
     STATUS_TRUE,
 )
-from mcm.controllers.deployment.conditions import (
-    Conditions,
-    with_condition,
-    with_copy,
-    without,
-)
+from mcm.controllers.conditions import without
+from mcm.controllers.deployment.conditions import Conditions, with_condition, with_copy
 from mcm.controllers.deployment.decision import Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.in_place_update.remarks import with_remark

@@ -16,7 +16,8 @@ from mcm.api.names import (
     STRATEGY_RECREATE,
 )
 from mcm.api.strategies import surge_of, unavailable_of
-from mcm.controllers.deployment.conditions import Conditions, with_text, without
+from mcm.controllers.conditions import without
+from mcm.controllers.deployment.conditions import Conditions, with_text
 
 
 def with_strategy_warning(

@@ -11,14 +11,8 @@ from mcm.api.names import (
     REASON_WAITS_FOR_POOL,
     STATUS_FALSE,
 )
-from mcm.controllers.deployment.conditions import (
-    Conditions,
-    find,
-    reason_of,
-    with_condition,
-    with_text,
-    without,
-)
+from mcm.controllers.conditions import find, reason_of, without
+from mcm.controllers.deployment.conditions import Conditions, with_condition, with_text
 from mcm.controllers.deployment.surge_pool.budget import Budget
 from mcm.controllers.deployment.surge_pool.turns import Turn
 

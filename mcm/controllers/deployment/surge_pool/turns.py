@@ -21,11 +21,9 @@ from mcm.controllers.deployment.surge_pool.budget import Budget, Share, budget_o
 from mcm.controllers.deployment.surge_pool.claims import Claim, Claims
 from mcm.controllers.deployment.surge_pool.membership import index_by_pool, others_of, pool_of
 from mcm.controllers.deployment.surge_pool.usage import (
-    NOTHING_CLAIMED,
-    PossibleChanges,
     Usage,
     total_desired,
-    usage_of,
+    usage_in,
 )
 from mcm.controllers.deployment.templates import set_name
 from mcm.controllers.owning.outcome import may_have_happened
@@ -90,7 +88,7 @@ class PoolTurns:
             return next_step(snapshot, now), None
         others = others_of(deployment, self._deployments)
         usages = [self._usage_of(other, now) for other in others]
-        me = self._usage(snapshot, now)
+        me = usage_in(snapshot, now, valid=self._is_valid(deployment))
         self._note(deployment, me)
         specs = [d.spec for d in (deployment, *others) if self._is_valid(d)]
         budget = budget_of(specs, total_desired((me, *usages)))
@@ -147,25 +145,7 @@ class PoolTurns:
         snapshot = self._look(deployment)
         idle = snapshot.in_place.idle if snapshot.in_place is not None else ()
         claimed = self._claims.possible(deployment.metadata.key, snapshot.sets, idle)
-        return self._usage(snapshot, now, claimed)
-
-    def _usage(
-        self,
-        snapshot: DeploymentSnapshot,
-        now: datetime,
-        claimed: PossibleChanges = NOTHING_CLAIMED,
-    ) -> Usage:
-        """Count what a member takes. One that is not acted on is to have what its sets want: its
-        own number may be anything."""
-        deployment, fleet = snapshot.deployment, snapshot.fleet(now)
-        valid = self._is_valid(deployment)
-        return usage_of(
-            deployment.metadata.name,
-            fleet,
-            deployment.spec.replicas if valid else fleet.replicas(),
-            updates=valid and not deployment.spec.paused,
-            claimed=claimed,
-        )
+        return usage_in(snapshot, now, valid=self._is_valid(deployment), claimed=claimed)
 
 
 def _goes_on(decision: Decision) -> bool:

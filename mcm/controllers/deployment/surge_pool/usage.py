@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import final
 
-from mcm.controllers.deployment.fleet import Fleet
+from mcm.controllers.deployment.fleet import DeploymentSnapshot, Fleet
 
 
 @final
@@ -42,6 +43,28 @@ class Usage:
     def idle(self) -> bool:
         """Whether it takes nothing of the budget, and has not begun an update."""
         return not (self.over or self.missing or self.updating)
+
+
+def usage_in(
+    snapshot: DeploymentSnapshot,
+    now: datetime,
+    *,
+    valid: bool,
+    claimed: PossibleChanges = NOTHING_CLAIMED,
+) -> Usage:
+    """Count what the member of ``snapshot`` takes.
+
+    One that is not ``valid`` is not acted on, and is to have what its sets want: its own number may
+    be anything.
+    """
+    deployment, fleet = snapshot.deployment, snapshot.fleet(now)
+    return usage_of(
+        deployment.metadata.name,
+        fleet,
+        deployment.spec.replicas if valid else fleet.replicas(),
+        updates=valid and not deployment.spec.paused,
+        claimed=claimed,
+    )
 
 
 def usage_of(

@@ -25,6 +25,7 @@ from mcm.api.names import (
     STATUS_TRUE,
 )
 from mcm.api.timestamps import rfc3339, whole_seconds
+from mcm.controllers.conditions import without
 from mcm.controllers.machine.own_conditions import of_node
 from mcm.controllers.machine.status import with_conditions
 
@@ -103,5 +104,5 @@ def mirrored(status: MachineStatus, node: Node) -> MachineStatus:
     condition = find(node)
     if condition is None or condition in status.conditions or not of_node(status.conditions):
         return status
-    others = (c for c in status.conditions if c.type != CONDITION_PRESERVED)
+    others = without(status.conditions, CONDITION_PRESERVED)
     return with_conditions(status, (*of_node(others), condition))

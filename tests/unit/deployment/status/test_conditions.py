@@ -13,7 +13,8 @@ from mcm.api.machine import (
     MachineSetStatus,
     MachineSummary,
 )
-from mcm.controllers.deployment.conditions import Conditions, find, with_condition
+from mcm.controllers.conditions import find
+from mcm.controllers.deployment.conditions import Conditions, with_condition
 from mcm.controllers.deployment.decision import NO_NODES, Decision
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.sizes.bounds import Bounds

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from mcm.api.machine import DeploymentStrategy, MachineDeploymentCondition, MachineDeploymentSpec
-from mcm.controllers.deployment.conditions import find
+from mcm.controllers.conditions import find
 from mcm.controllers.deployment.sizes.bounds import Bounds
 from mcm.controllers.deployment.status.strategy_warning import with_strategy_warning
 from mcm.controllers.deployment.surge_pool.budget import Budget, Share
