@@ -21,6 +21,7 @@ from mcm.controllers.indexes import (
     nodes_claiming,
     nodes_of_provider_id,
 )
+from mcm.controllers.wording import first_few
 from mcm.informers.store import Store
 
 _JOINING = ("", MachinePhase.PENDING, MachinePhase.CRASH_LOOP_BACK_OFF)
@@ -257,6 +258,4 @@ class NodeOwners:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{'machine' if len(names) == 1 else 'machines'} {shown}{more}"
+    return f"{'machine' if len(names) == 1 else 'machines'} {first_few(names, _NAMED)}"

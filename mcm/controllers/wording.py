@@ -1,8 +1,9 @@
-"""Whether two messages say the same, but for the numbers and identifiers that each request has."""
+"""Words of conditions and events: whether two say the same, and how long lists are cut short."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 _VARYING: Final = re.compile(
@@ -19,3 +20,10 @@ def same_words(one: str, other: str) -> bool:
 def essence(text: str) -> str:
     """Return ``text`` with a sign for each number and identifier."""
     return _VARYING.sub("#", text)
+
+
+def first_few(texts: Sequence[str], most: int, *, separator: str = ", ") -> str:
+    """Join the first ``most`` of ``texts``, and count the rest."""
+    shown, rest = separator.join(texts[:most]), len(texts) - most
+    joint = " " if separator == ", " else separator
+    return f"{shown}{joint}and {rest} more" if rest > 0 else shown

@@ -9,6 +9,7 @@ from typing import Final
 from mcm.api.machine import Machine, MachineSet
 from mcm.api.names import REASON_FAILED_CREATE
 from mcm.controllers.machineset.status import ReplicaFailure
+from mcm.controllers.wording import first_few
 
 _PATIENCE: Final = timedelta(minutes=1)
 """The garbage collector needs seconds; nobody wants to read of those."""
@@ -23,10 +24,9 @@ def told(
     if not awaited or (created is not None and now - created < _PATIENCE):
         return None
     names = sorted(m.metadata.name for m in awaited)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ReplicaFailure(
         REASON_FAILED_CREATE,
         f"machines that this set selects belong to an owner that is gone: "
-        f"{', '.join(names[:_SHOWN])}{more}. No others are made in their stead until the garbage "
+        f"{first_few(names, _SHOWN)}. No others are made in their stead until the garbage "
         "collector takes their owner reference off or deletes them",
     )

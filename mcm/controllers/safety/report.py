@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from mcm.api.machine import MACHINE_CLASSES, MachineClass
 from mcm.controllers.safety.orphans import Vm
+from mcm.controllers.wording import first_few
 from mcm.events import EventSink, EventType
 from mcm.metrics import once_per_registry
 
@@ -59,9 +60,8 @@ class OrphanReport:
 
     def out_of_reach(self, class_: MachineClass, vms: Sequence[Vm]) -> None:
         """The class went before its orphans came of age."""
-        named = ", ".join(_name(vm) for vm in vms[:_NAMED])
-        more = f" and {len(vms) - _NAMED} more" if len(vms) > _NAMED else ""
-        note = f"With the class went the way to delete what no machine claims: {named}{more}"
+        named = first_few([_name(vm) for vm in vms], _NAMED)
+        note = f"With the class went the way to delete what no machine claims: {named}"
         self._tell(class_, "OrphanVMsOutOfReach", note)
 
     def _count(self, class_: MachineClass, result: str) -> None:

@@ -16,6 +16,7 @@ from mcm.api.names import (
 from mcm.api.strategies import is_orchestrated_by_people
 from mcm.controllers.deployment.conditions import Conditions
 from mcm.controllers.deployment.in_place_update.standing import Member, Standing, UpdateView
+from mcm.controllers.wording import first_few
 
 _BEGINS: Final = " (In place: "
 _NAMED: Final = 3
@@ -49,10 +50,9 @@ def _failures(view: UpdateView) -> str:
     )
     if not failed:
         return ""
-    told = [f"machine {m.name}: {_reason(m)}" for m in failed[:_NAMED]]
-    more = f", and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    told = first_few([f"machine {m.name}: {_reason(m)}" for m in failed], _NAMED)
     remedy = f"taking {LABEL_UPDATE_RESULT} off a Node tries it again"
-    return f"{_counted(failed, 'update')} failed ({', '.join(told)}{more}; {remedy})"
+    return f"{_counted(failed, 'update')} failed ({told}; {remedy})"
 
 
 def _reason(member: Member) -> str:

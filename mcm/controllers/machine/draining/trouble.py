@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from mcm.api.core import Pod
+from mcm.controllers.wording import first_few
 from mcm.drain import Attempt, Snapshot, stuck
 
 _PATIENCE = 3
@@ -43,9 +44,7 @@ def trouble_of(snapshot: Snapshot) -> Trouble:
 
 def listed(texts: Sequence[str]) -> str:
     """Join the first few in a stable order, and count the rest."""
-    ordered = sorted(texts)
-    more = f"; and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
-    return "; ".join(ordered[:_NAMED]) + more
+    return first_few(sorted(texts), _NAMED, separator="; ")
 
 
 def _is_patient(attempt: Attempt) -> bool:

@@ -15,7 +15,7 @@ from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.node_ownership import is_managed, is_named
 from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import DONE, Outcome
-from mcm.controllers.wording import same_words
+from mcm.controllers.wording import first_few, same_words
 from mcm.events import EventType
 
 REASON_INVALID: Final = "InvalidNodeTemplate"
@@ -107,7 +107,9 @@ class NodeTemplateSync:
         if faults or said:
             reason = REASON_REFUSED if said else REASON_INVALID
             refused = [f"{part}: {_shortened(text)}" for part, text in said.items()]
-            text = f"Not applied to the node: {_listed((*faults, *refused))}"
+            text = (
+                f"Not applied to the node: {first_few((*faults, *refused), _SHOWN, separator='; ')}"
+            )
             if shown is not None and same_words(shown.message, text) and shown.reason == reason:
                 text = shown.message  # what changes from answer to answer is no news
             now = self._control.now()
@@ -118,11 +120,6 @@ class NodeTemplateSync:
         told = find_own(wanted, _KIND)
         if told is not None and (shown is None or shown.message != told.message):
             self._control.tell(machine, EventType.WARNING, told.reason, told.message)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return "; ".join(texts[:_SHOWN]) + more
 
 
 def _shortened(text: str) -> str:
