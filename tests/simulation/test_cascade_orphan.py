@@ -9,6 +9,7 @@ import pytest
 
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES, Machine
 from mcm.api.meta import JSONObject
+from mcm.events.wire import CORE_EVENTS
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
 from mcm.simulation.faults import WatchEnd
@@ -208,5 +209,47 @@ def test_machines_bearing_another_programs_hash_are_adopted_too() -> None:
             await sim.until(lambda: adopted(sim, uid_of(old)), within=120)
             await sim.pass_time(60)
             assert not witness.trouble
+
+    run_virtual(main)
+
+
+def test_machines_that_an_old_set_leaves_in_the_middle_of_a_rollout_are_told_of() -> None:
+    def said(sim: Simulation) -> str:
+        (pool,) = sim.objects(MACHINE_DEPLOYMENTS)
+        status: Any = pool["status"]
+        found = [c for c in status["conditions"] if c["type"] == "OrphanedMachines"]
+        return str(found[0]["message"]) if found else ""
+
+    async def main() -> None:
+        async with Simulation(seed=57) as sim:
+            old = await begin(sim)
+            (pool,) = sim.objects(MACHINE_DEPLOYMENTS)
+            change: JSONObject = {
+                "spec": {"template": {"metadata": {"annotations": {"again": "1"}}}}
+            }
+            await sim.client.patch(MACHINE_DEPLOYMENTS, name_of(pool), change, namespace="default")
+            await sim.until(lambda: len(sim.objects(MACHINE_SETS)) == 2, within=60)
+            await sim.client.delete(
+                MACHINE_SETS, name_of(old), namespace="default", propagation="Orphan"
+            )
+            await sim.until(lambda: said(sim) != "", within=120)
+            await sim.pass_time(600)
+            strays = [m for m in machines(sim) if m.metadata.controller_ref() is None]
+            assert len(strays) >= 2
+            assert len(machines(sim)) == FLEET + len(strays)
+            names = ", ".join(sorted(m.metadata.name for m in strays))
+            assert said(sim).startswith(f"{len(strays)} machines match spec.selector but no ")
+            assert f"will adopt: {names}." in said(sim)
+            told = [e for e in sim.objects(CORE_EVENTS) if e["reason"] == "NoMachineSetAdopts"]
+            assert len(told) == 1
+            before: Any = sim.objects(MACHINE_DEPLOYMENTS)[0]["metadata"]
+            await sim.pass_time(3600)
+            after: Any = sim.objects(MACHINE_DEPLOYMENTS)[0]["metadata"]
+            assert after["resourceVersion"] == before["resourceVersion"]
+
+            for machine in strays:
+                await sim.client.delete(MACHINES, machine.metadata.name, namespace="default")
+            await sim.until(lambda: said(sim) == "", within=60)
+            await sim.until(lambda: len(machines(sim)) == FLEET, within=600)
 
     run_virtual(main)

@@ -16,6 +16,7 @@ from mcm.controllers.deployment.in_place_update.wakeups import (
 )
 from mcm.controllers.deployment.nodes import NodeMarker
 from mcm.controllers.deployment.reconciler import DeploymentReconciler
+from mcm.controllers.deployment.sets.orphaned_machines import concerned_by_orphan
 from mcm.controllers.deployment.surge_pool.membership import (
     concerned_by_member,
     concerned_by_set,
@@ -54,6 +55,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     wake_owners(queue, OWNERSHIP, deployments, sets)
     enqueue_changes(queue, deployments, lambda c: concerned_by_member(c, deployments.store))
     enqueue_changes(queue, sets, lambda c: concerned_by_set(c, deployments.store))
+    enqueue_changes(queue, machines, lambda c: concerned_by_orphan(c, deployments.store))
     if ctx.target_informers is not None and owners is not None:
         found, known = Deployments(deployments.store, sets.store), owners
         nodes = ctx.target_informers.informer(NODES)

@@ -22,6 +22,7 @@ from mcm.api.machine import (
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_REVISION,
+    CONDITION_ORPHANED_MACHINES,
     CONDITION_PROGRESSING,
     CONDITION_STRATEGY_ADJUSTED,
     CONDITION_SURGE_POOL,
@@ -74,7 +75,9 @@ from mcm.controllers.runtime import DONE, Outcome, earliest
 from mcm.events import EventSink
 from mcm.informers.store import Store
 
-_TOLD_AS_EVENTS: Final = frozenset({CONDITION_STRATEGY_ADJUSTED, CONDITION_SURGE_POOL})
+_TOLD_AS_EVENTS: Final = frozenset(
+    {CONDITION_ORPHANED_MACHINES, CONDITION_STRATEGY_ADJUSTED, CONDITION_SURGE_POOL}
+)
 EVENT_SELECTING_ALL: Final = "SelectingAll"
 _NAMESPACE_ENDS: Final = "NamespaceTerminating"
 
@@ -160,6 +163,7 @@ class DeploymentReconciler:
                 created=created,
                 turn=turn,
                 limits=limits,
+                orphans=self._sets.orphaned(snapshot),
                 remark=remark_on(updates) if updates is not None else "",
             )
             if not created:  # the old sets say first that their nodes are tainted: the next pass

@@ -32,7 +32,7 @@ def owners_of_child_change(
     if new is not None:
         keys |= dict.fromkeys(_owner_key(kind, new.metadata, owners))
         if new.metadata.controller_ref() is None and not (old and same_but_for_status(old, new)):
-            keys |= dict.fromkeys(_selecting(ownership, new.metadata, owners))
+            keys |= dict.fromkeys(selecting(ownership, new.metadata, owners))
     return keys
 
 
@@ -80,9 +80,10 @@ def _owner_key(kind: str, child: ObjectMeta, owners: Store[Owner]) -> Iterator[s
         yield key
 
 
-def _selecting(
+def selecting(
     ownership: Ownership[Owner, Child], orphan: ObjectMeta, owners: Store[Owner]
 ) -> Iterator[str]:
+    """Yield the keys of the owners that select ``orphan``; costs as much as there are owners."""
     for owner in owners.list(orphan.namespace):
         selector = ownership.selector(owner)
         if not is_empty(selector) and matches(selector, orphan.labels):

@@ -24,7 +24,8 @@ from mcm.api.patches import explicit_zeros, merge_diff
 from mcm.api.templates import labels_of
 from mcm.client.errors import KubeError
 from mcm.client.verbs import ObjectReader, ObjectWriter
-from mcm.controllers.deployment.fleet import OWNERSHIP, by_age
+from mcm.controllers.deployment.fleet import OWNERSHIP, DeploymentSnapshot, by_age
+from mcm.controllers.deployment.sets.orphaned_machines import orphaned_machines
 from mcm.controllers.deployment.sets.returning_machines import mark_of, undecided
 from mcm.controllers.deployment.templates import same_template
 from mcm.controllers.fanout import fan_out, patch_each
@@ -35,6 +36,7 @@ from mcm.controllers.owning import (
     create_or_find,
     delete_children,
     index_by_uid,
+    is_orphaning,
     orphans_for,
 )
 from mcm.controllers.preconditions import for_this_version
@@ -107,6 +109,13 @@ class SetActions:
         living = (s for s in sets if s.metadata.deletion_timestamp is None)
         taken = {labels_of(s.spec.template).get(LABEL_MACHINE_TEMPLATE_HASH, "") for s in living}
         return mark_of(deployment.spec.template, machines, taken=taken)
+
+    def orphaned(self, snapshot: DeploymentSnapshot) -> Sequence[Machine] | None:
+        """Return the machines that no set owns nor will adopt; None as long as a set gives up its
+        own: it is not known yet which."""
+        if any(map(is_orphaning, snapshot.sets)):
+            return None
+        return orphaned_machines(snapshot.deployment, self._sets, self._machines)
 
     async def create(self, deployment: MachineDeployment, wanted: MachineSet) -> None:
         """Create a set, unless one that serves the same template exists already.

@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from mcm.api.machine import (
+    Machine,
     MachineDeployment,
     MachineDeploymentCondition,
     MachineDeploymentStatus,
@@ -31,6 +32,7 @@ from mcm.controllers.deployment.in_place_update.remarks import with_remark
 from mcm.controllers.deployment.revisions.automatic_rollback import with_rolled_back
 from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.status.frozen import hindrance, with_frozen
+from mcm.controllers.deployment.status.orphaned_machines import with_orphans
 from mcm.controllers.deployment.status.pause import with_paused
 from mcm.controllers.deployment.status.progress import (
     Failing,
@@ -55,12 +57,14 @@ def status_after(
     created: bool,
     turn: Turn | None = None,
     limits: Limits | None = None,
+    orphans: Sequence[Machine] | None = None,
     remark: str = "",
 ) -> MachineDeploymentStatus:
     """Return the status to be written; it equals the present one if there is nothing to say.
 
     ``created``: the new set was made in this pass. ``turn``: what its surge pool means for it.
     ``limits`` are those at which sets are frozen and unfrozen, None: they are not known.
+    ``orphans``: machines that it selects and no set adopts; None: that is not known.
     ``remark``: what there is to say about machines that are updated in place.
     """
     deployment, conditions = snapshot.deployment, snapshot.deployment.status.conditions
@@ -71,6 +75,7 @@ def status_after(
     conditions = with_pause(conditions, paused=deployment.spec.paused, now=now)
     conditions = with_rolled_back(conditions, snapshot, now)
     conditions = with_paused(conditions, paused=deployment.spec.paused, now=now)
+    conditions = with_orphans(conditions, orphans, now)
     conditions = with_pool(conditions, turn, now)
     of = turn.budget.replicas if turn else None
     conditions = with_strategy_warning(conditions, deployment.spec, now, of=of)
