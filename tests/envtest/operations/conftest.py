@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "tests.envtest.operations.scenarios", "tests.envtest.operations.person"
+)
