@@ -141,12 +141,25 @@ class MachineSetReconciler:
         self, machine_set: MachineSet, decided: ScalingPlan
     ) -> tuple[Errors, ReplicaFailure | None]:
         if decided.create:
-            errors = await self._machines.create(machine_set, decided.create)
+            errors = await self._machines.create(
+                machine_set, decided.create, go_on=lambda: self._asks_the_same(machine_set)
+            )
             reason = REASON_FAILED_CREATE
         else:
             errors = await self._machines.delete(machine_set, decided.delete)
             reason = REASON_FAILED_DELETE
         return errors, _failure(reason, errors)
+
+    def _asks_the_same(self, machine_set: MachineSet) -> bool:
+        """Tell whether the set wants now what it did when the pass began: its deployment may have
+        changed its size since, and counts on no more machines than that."""
+        latest, seen = self._sets.get(machine_set.metadata.key), machine_set.metadata
+        return latest is not None and (
+            latest.metadata.uid,
+            latest.metadata.generation,
+            latest.metadata.labels,
+            latest.metadata.deletion_timestamp,
+        ) == (seen.uid, seen.generation, seen.labels, seen.deletion_timestamp)
 
     def _awaited(self, machine_set: MachineSet, owned: Sequence[Machine]) -> Sequence[Machine]:
         """Return the machines that may be adopted soon, if any are missing."""

@@ -70,8 +70,12 @@ class ChildControl(Generic[Owner, Child]):
         self._random = randomness
         self._unconfirmed = UnconfirmedCreations()
 
-    async def create(self, owner: Owner, count: int) -> Sequence[KubeError]:
+    async def create(
+        self, owner: Owner, count: int, *, go_on: Callable[[], bool] = lambda: True
+    ) -> Sequence[KubeError]:
         """Make ``count`` children, slowly at first; return why not all, if so.
+
+        ``go_on`` is asked from time to time whether they are wanted still.
 
         Children asked for earlier, whose answer never came, are asked for again by their names and
         count. So the owner never gets one too many, even if answers get lost.
@@ -87,7 +91,7 @@ class ChildControl(Generic[Owner, Child]):
                 errors.append(error)
             return error is None
 
-        await slow_start(count, create_one)
+        await slow_start(count, create_one, go_on=go_on)
         return errors
 
     def forget(self, owner_key: str) -> None:

@@ -362,6 +362,27 @@ def test_lost_answers_never_cost_a_machine_too_many() -> None:
     play(scenario)
 
 
+def test_who_changes_his_mind_while_machines_are_made_gets_none_too_many() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+
+        def shrink(write: Write) -> None:
+            if (write.verb, write.resource) == ("create", "machines"):
+                change: JSONObject = {"spec": {"replicas": 2}, "metadata": {"generation": 2}}
+                cluster.api.alter(MACHINE_SETS, "set", change, namespace="ns")
+                cluster.catch_up(MACHINE_SETS)
+
+        cluster.api.lose = shrink
+        async with running(cluster) as controllers:
+            await cluster.create(MACHINE_SETS, body(40))
+            await controllers.settle()
+            made = [w for w in cluster.writes if (w.verb, w.resource) == ("create", "machines")]
+            assert len(made) == 2
+            assert len(living(cluster)) == 2
+
+    play(scenario)
+
+
 def test_a_set_of_two_minds_remembers_machines_whose_answers_got_lost() -> None:
     """They exist, and no watch has told so yet: wanting as many as before asks for the same."""
 
