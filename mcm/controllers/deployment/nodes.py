@@ -2,8 +2,8 @@
 
 The taint keeps new pods off old machines; the annotations keep the cluster autoscaler from taking
 machines away in the middle. Wanted states follow from the sets alone, so nodes that join late are
-marked as well and nothing is written twice. A mark is ours to remove only where we left word that
-we set it: the set's annotation for the taint, the ``-by-mcm`` annotation for the other.
+marked as well and nothing is written twice. The autoscaler's annotation is ours to remove only
+where the ``-by-mcm`` annotation says that we set it.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def marks_for(
     sets have machines left. ``complete``: nothing is left to do. ``annotating``: the flag.
     """
     tainted = None
-    if is_new and has_tainted_nodes(machine_set):
-        tainted = False
+    if is_new and (complete or has_tainted_nodes(machine_set)):
+        tainted = False  # the Go original taints nodes before it leaves word of that
     elif not is_new and tainting:
         tainted = True
     kept = None

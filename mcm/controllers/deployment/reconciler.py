@@ -148,7 +148,7 @@ class DeploymentReconciler:
         errors += await self._hand_over(deployment)
         snapshot, updates = self._look_closely(deployment)
         decision, turn = self._pools.decide(snapshot, self._clock.now())
-        if unmarked:
+        if unmarked or (updates is not None and updates.is_to_be_recorded()):
             decision = decision.without_reductions(snapshot)
         with self._pools.claiming(snapshot, decision) as writes:  # no await since it was decided
             created = await self._create_new_set(snapshot, decision)

@@ -162,7 +162,7 @@ MARKED = owned_set(annotations={ANNOTATION_PREFER_NO_SCHEDULE: "True"})
         (True, True, True, True, False, True, NodeMarks(False, True)),
         (False, False, False, True, False, True, NodeMarks(None, True)),
         (False, False, True, True, False, False, NodeMarks(True, None)),
-        (True, False, False, False, True, True, NodeMarks(None, False)),
+        (True, False, False, False, True, True, NodeMarks(False, False)),
         (True, False, False, False, False, True, NodeMarks(None, None)),
         (True, True, False, False, False, False, NodeMarks(False, None)),
     ],

@@ -87,8 +87,9 @@ def node_update(view: UpdateView, member: Member, *, select: bool) -> NodeUpdate
             return cleared(node)
         case Wish.RETURN:
             return _returned(node)
-        case Wish.RECORD if new is not None:
-            return _recorded(node, new.metadata.name)
+        case Wish.RECORD:
+            target = view.destination(member)
+            return _recorded(node, target.metadata.name) if target is not None else NO_UPDATE
         case Wish.RESTART if new is not None:
             return _asking(node, new.metadata.name, again=True)
         case Wish.CANDIDATE if new is not None:
@@ -141,9 +142,9 @@ def _not_to_be_updated(view: UpdateView, member: Member) -> Wish:
     if not view.is_ours(member):
         return Wish.LEAVE
     target = view.destination(member)
-    working = view.strategy and bool(member.recorded) and member.is_with_the_agent
+    working = view.strategy and member.is_with_the_agent
     if working and target is not None and target is not member.owner:
-        return Wish.LEAVE  # until the agent has answered
+        return Wish.LEAVE if member.recorded else Wish.RECORD  # until the agent has answered
     return Wish.CLEAR
 
 

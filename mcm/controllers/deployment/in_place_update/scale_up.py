@@ -30,8 +30,17 @@ def locked_labels(view: UpdateView, machine_set: MachineSet) -> Mapping[str, str
 def _is_to_be_locked(view: UpdateView, machine_set: MachineSet) -> bool:
     in_use = machine_set.spec.replicas > 0 or view.snapshot.machines[machine_set.metadata.uid]
     if view.going_on and machine_set is not view.new and in_use:
-        return True
+        return is_locked(machine_set) or not _has_arrivals(view, machine_set)
     return any(move.member.owner is machine_set for move in departures(view))
+
+
+def _has_arrivals(view: UpdateView, machine_set: MachineSet) -> bool:
+    """Tell whether a machine is to be returned to service in the set, and only the missing label
+    says that it came into it and is not to leave it."""
+    return any(
+        m.owner is machine_set and m.awaits_hand_over and not m.recorded
+        for m in view.members.values()
+    )
 
 
 def _may_be_unlocked(view: UpdateView, machine_set: MachineSet) -> bool:
@@ -43,5 +52,5 @@ def _may_be_unlocked(view: UpdateView, machine_set: MachineSet) -> bool:
     return not any(
         m.node is not None and bears_marks(m.node) and not (view.strategy and m.recorded)
         for m in view.members.values()
-        if m.owner is machine_set
+        if m.owner is machine_set or m.awaits_hand_over
     )

@@ -18,6 +18,7 @@ from mcm.api.names import (
     STRATEGY_IN_PLACE_UPDATE,
 )
 from mcm.controllers.deployment.fleet import DeploymentSnapshot, UpdatesInPlace, by_age
+from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.controllers.in_place_marks import InPlaceMarks, Stage, marks_of
 from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.replicas.deletion_order import DEFAULT_PRIORITY, priority_of
@@ -80,6 +81,18 @@ class Member:
         marks = self.marks
         failed = self.machine.phase == MachinePhase.IN_PLACE_UPDATE_FAILED
         return marks is not None and marks.stage in _WITH_THE_AGENT and not failed
+
+    @property
+    def awaits_hand_over(self) -> bool:
+        """It is updated, and its Node still says so."""
+        return self.marks is not None and self.marks.awaits_hand_over
+
+    @property
+    def is_begun_for_another(self) -> bool:
+        """It is updated, or may be by its agent, and did not change its set since: the Go original
+        uncordons it when it does."""
+        cordoned = self.node is not None and self.node.spec.unschedulable
+        return cordoned and (self.awaits_hand_over or self.is_with_the_agent)
 
 
 def standing_of(machine: Machine, marks: InPlaceMarks | None) -> Standing:
@@ -168,16 +181,44 @@ class UpdateView:
 
     def is_ours(self, member: Member) -> bool:
         """Tell whether its Node's marks are a deployment's and no person's, who may have a machine
-        updated without any: a set is locked, or the Node says for which one it is updated."""
-        return bool(member.recorded) or is_locked(member.owner)
+        updated without any: its set is locked, its Node says for which one it is updated, or it
+        came from a set that is locked still."""
+        if member.recorded or is_locked(member.owner) or is_pinned(member.machine):
+            return True
+        return member.awaits_hand_over and any(map(is_locked, self.snapshot.sets))
 
     def destination(self, member: Member) -> MachineSet | None:
-        """Return the set for which a machine is, or was, updated; None if that is no more."""
+        """Return the set for which a machine is, or was, updated; None if that is no more.
+
+        Where no Node says so, as with the Go original's updates: a set is locked before its
+        machines are updated for another one, so an updated machine of any other set has come into
+        it; and machines of the set that is wanted again were begun for the latest other one.
+        """
         if member.recorded:
             return self.living_set(member.recorded)
-        if is_pinned(member.machine) or not (self.strategy or is_locked(member.owner)):
+        if is_pinned(member.machine):
             return member.owner
+        if not is_locked(member.owner):
+            returned = member.awaits_hand_over or not self.strategy
+            return member.owner if returned else self.new
+        if member.owner is self.new and member.is_begun_for_another:
+            return self._latest_but(member.owner) or member.owner
         return self.new
+
+    def is_to_be_recorded(self) -> bool:
+        """Tell whether an updated machine is to move as soon as its Node says where to."""
+        return any(
+            m.standing is Standing.UPDATED
+            and not m.recorded
+            and self.destination(m) not in (None, m.owner)
+            for m in self.members.values()
+        )
+
+    def _latest_but(self, owner: MachineSet) -> MachineSet | None:
+        """The set of the highest revision beside ``owner``."""
+        others = (s for s in self.snapshot.sets if s is not owner)
+        living = [s for s in others if s.metadata.deletion_timestamp is None]
+        return max(living, key=lambda s: revision_of(s.metadata.annotations) or 0, default=None)
 
     def is_settling(self) -> bool:
         """Tell whether a machine came into a set whose size does not account for it yet."""
