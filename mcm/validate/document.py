@@ -9,28 +9,20 @@ from typing import Final
 
 import orjson
 
-from mcm.api.codec import DecodeError, decode_object, read_object
 from mcm.api.labels import is_object_name
 from mcm.api.machine import (
     GROUP,
-    MACHINE_CLASSES,
-    MACHINE_DEPLOYMENTS,
-    MACHINE_SETS,
-    MACHINES,
     VERSION,
     MachineClass,
 )
 from mcm.api.meta import Resource
-from mcm.api.validation import ErrorKind, Examined, FieldError, examine
+from mcm.api.validation import EXAMINED, ErrorKind, Examined, FieldError, read_and_examine
 from mcm.validate.finding import Document
 from mcm.validate.provider_specs import SpecCheck
 from mcm.validate.unknown_fields import unknown_fields
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
-_KINDS: Final[Mapping[str, Resource[Examined]]] = {
-    resource.kind: resource
-    for resource in (MACHINES, MACHINE_CLASSES, MACHINE_SETS, MACHINE_DEPLOYMENTS)
-}
+_KINDS: Final[Mapping[str, Resource[Examined]]] = {resource.kind: resource for resource in EXAMINED}
 
 
 def judged(
@@ -47,7 +39,7 @@ def judged(
         body = orjson.dumps(document.body)
     except TypeError as error:  # YAML has keys and values that JSON has not
         return document, (*faults, FieldError("", f"is no JSON: {error}"))
-    obj, read = _examined(resource, body, max_replicas)
+    obj, read = read_and_examine(resource, body, max_replicas=max_replicas)
     unknown = tuple(unknown_fields(resource.type, document.body))
     specs = tuple(check(obj)) if isinstance(obj, MachineClass) else ()
     return dataclasses.replace(document, obj=obj), (*faults, *read, *specs, *unknown)
@@ -55,19 +47,6 @@ def judged(
 
 def is_ours(document: Document) -> bool:
     return document.body.get("apiVersion") == API_VERSION and document.kind in _KINDS
-
-
-def _examined(
-    resource: Resource[Examined], body: bytes, max_replicas: int
-) -> tuple[Examined | None, tuple[FieldError, ...]]:
-    try:
-        obj = decode_object(resource, body)
-    except DecodeError as error:
-        try:
-            obj = read_object(resource, body)
-        except DecodeError:
-            return None, (FieldError(error.path, error.detail),)
-    return obj, examine(obj, max_replicas=max_replicas)
 
 
 def _of_type(document: Document) -> Iterator[FieldError]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from mcm.api.machine import GROUP, MACHINE_DEPLOYMENTS, MACHINE_SETS, VERSION
 from mcm.api.meta import JSONObject
-from mcm.webhook.judgement import VALIDATED
+from mcm.api.validation import EXAMINED
 from mcm.webhook.server import PATH
 
 NAME: Final = "mcm-validation"
@@ -41,7 +41,7 @@ def webhook_configuration(
         "apiGroups": [GROUP],
         "apiVersions": [VERSION],
         "operations": ["CREATE", "UPDATE"],
-        "resources": [*(resource.plural for resource in VALIDATED), *scaled],
+        "resources": [*(resource.plural for resource in EXAMINED), *scaled],
         "scope": "Namespaced",
     }
     webhook: JSONObject = {

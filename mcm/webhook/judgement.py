@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
 import msgspec
 
-from mcm.api.codec import DecodeError, decode_object, read_object
-from mcm.api.machine import (
-    MACHINE_CLASSES,
-    MACHINE_DEPLOYMENTS,
-    MACHINE_SETS,
-    MACHINES,
-    Machine,
-    MachineClass,
-    MachineDeployment,
-    MachineSet,
-)
 from mcm.api.meta import Resource
-from mcm.api.validation import Examined, FieldError, errors_among, examine, examine_replicas
+from mcm.api.validation import (
+    EXAMINED,
+    Examined,
+    FieldError,
+    errors_among,
+    examine_replicas,
+    read_and_examine,
+)
 
 Findings = tuple[FieldError, ...]
 
-VALIDATED: Final[Sequence[Resource[Examined]]] = (
-    MACHINES,
-    MACHINE_CLASSES,
-    MACHINE_SETS,
-    MACHINE_DEPLOYMENTS,
-)
-_BY_PLURAL: Final[Mapping[str, Resource[Examined]]] = {r.plural: r for r in VALIDATED}
+_BY_PLURAL: Final[Mapping[str, Resource[Examined]]] = {r.plural: r for r in EXAMINED}
 _JUDGED: Final = ("CREATE", "UPDATE")
 _SCALE: Final = "scale"
 
@@ -74,10 +64,10 @@ def judge(
         return _compared(_of_scale(new, max_replicas), _of_scale(old, max_replicas))
     if subresource:
         return Judgement()
-    present, findings = _read(resource, new, max_replicas)
+    present, findings = read_and_examine(resource, new, max_replicas=max_replicas)
     if present is not None and present.metadata.deletion_timestamp is not None:
         return Judgement()  # all that is left of it is to go
-    before = _read(resource, old, max_replicas)[1] if old else ()
+    before = read_and_examine(resource, old, max_replicas=max_replicas)[1] if old else ()
     return _compared(findings, before)
 
 
@@ -85,20 +75,6 @@ def _compared(findings: Findings, before: Findings) -> Judgement:
     known = {str(found) for found in before}
     errors = tuple(e for e in errors_among(findings) if str(e) not in known)
     return Judgement(errors, tuple(found for found in findings if found not in errors))
-
-
-def _read(
-    resource: Resource[Examined], body: bytes, max_replicas: int
-) -> tuple[Examined | None, Findings]:
-    obj: Machine | MachineClass | MachineDeployment | MachineSet
-    try:
-        obj = decode_object(resource, body)
-    except DecodeError as error:
-        try:
-            obj = read_object(resource, body)
-        except DecodeError:  # a name that the server has yet to give is needed for that
-            return None, (FieldError(error.path or "object", error.detail),)
-    return obj, examine(obj, max_replicas=max_replicas)
 
 
 def _of_scale(body: bytes, max_replicas: int) -> Findings:

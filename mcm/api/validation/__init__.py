@@ -9,7 +9,13 @@ own refusal can say what to mend. ``validate_…`` return errors only, for whoev
 from __future__ import annotations
 
 from mcm.api.validation.counts import DEFAULT_MAX_REPLICAS
-from mcm.api.validation.examination import Examined, examine, examine_replicas
+from mcm.api.validation.examination import (
+    EXAMINED,
+    Examined,
+    examine,
+    examine_replicas,
+    read_and_examine,
+)
 from mcm.api.validation.field_errors import ErrorKind, FieldError, describe, errors_among
 from mcm.api.validation.machine import validate_machine
 from mcm.api.validation.machine_class import validate_machine_class
@@ -18,6 +24,7 @@ from mcm.api.validation.machine_set import validate_machine_set
 
 __all__ = [
     "DEFAULT_MAX_REPLICAS",
+    "EXAMINED",
     "ErrorKind",
     "Examined",
     "FieldError",
@@ -25,6 +32,7 @@ __all__ = [
     "errors_among",
     "examine",
     "examine_replicas",
+    "read_and_examine",
     "validate_machine",
     "validate_machine_class",
     "validate_machine_deployment",

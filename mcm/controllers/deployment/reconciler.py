@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Final, final
 
-import msgspec
-
 from mcm.api.machine import (
     MACHINE_DEPLOYMENTS,
     Machine,
@@ -22,19 +20,13 @@ from mcm.api.machine import (
 from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_REVISION,
-    CONDITION_ORPHANED_MACHINES,
-    CONDITION_PROGRESSING,
-    CONDITION_STRATEGY_ADJUSTED,
-    CONDITION_SURGE_POOL,
     MACHINE_FINALIZER,
     REASON_INVALID_SPEC,
-    REASON_NEW_MACHINES_FAILING,
     REASON_NO_TARGET_CLUSTER,
-    REASON_SET_CREATE_ERROR,
 )
 from mcm.api.selectors import is_empty
 from mcm.api.validation import describe, validate_machine_deployment
-from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound
+from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.verbs import ObjectReader, ObjectWriter
 from mcm.clock import Clock
 from mcm.controllers.deployment.decision import Decision
@@ -48,38 +40,32 @@ from mcm.controllers.deployment.revisions.automatic_rollback import automatic_ro
 from mcm.controllers.deployment.revisions.numbers import beyond_history
 from mcm.controllers.deployment.revisions.rollback import rollback
 from mcm.controllers.deployment.scale_down_marks import scale_down_marks, time_of_change
-from mcm.controllers.deployment.sets.returning_machines import is_overdue
+from mcm.controllers.deployment.sets.creation import SetCreation
 from mcm.controllers.deployment.sets.wanted import (
-    completed_sets,
-    new_set,
     wanted_sets,
     without_taint_annotation,
 )
 from mcm.controllers.deployment.sets.writes import SetActions, set_change
-from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of, recorded_bounds
+from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.status.progress import (
     is_complete,
     look_again_at,
-    refused,
 )
 from mcm.controllers.deployment.status.status import (
     counted_status,
     status_after,
 )
+from mcm.controllers.deployment.status.telling import DeploymentTelling
 from mcm.controllers.deployment.surge_pool.turns import PoolTurns
 from mcm.controllers.deployment.templates import labelling
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.overshooting.limits import SetLimits
-from mcm.controllers.owning import Ending, NameTaken, OwnerWriter, ending_of
+from mcm.controllers.owning import Ending, OwnerWriter, ending_of
 from mcm.controllers.runtime import DONE, Outcome, earliest
 from mcm.events import EventSink
 from mcm.informers.store import Store
 
-_TOLD_AS_EVENTS: Final = frozenset(
-    {CONDITION_ORPHANED_MACHINES, CONDITION_STRATEGY_ADJUSTED, CONDITION_SURGE_POOL}
-)
 EVENT_SELECTING_ALL: Final = "SelectingAll"
-_NAMESPACE_ENDS: Final = "NamespaceTerminating"
 
 
 @final
@@ -109,6 +95,8 @@ class DeploymentReconciler:
         self._deployments = deployments
         self._writer = OwnerWriter(MACHINE_DEPLOYMENTS, writer)
         self._sets = SetActions(deployments, sets, machines, reader, writer, events)
+        self._telling = DeploymentTelling(self._writer, events, clock)
+        self._creation = SetCreation(self._sets, self._writer, self._telling, clock)
         self._nodes = nodes
         self._limits = limits
         self._mover = mover
@@ -134,8 +122,9 @@ class DeploymentReconciler:
         if complaint := self._complaint_about(deployment):
             selector = deployment.spec.selector
             selects_all = selector is not None and is_empty(selector)
-            reason = EVENT_SELECTING_ALL if selects_all else REASON_INVALID_SPEC
-            return await self._refuse(deployment, reason, complaint)
+            event = EVENT_SELECTING_ALL if selects_all else REASON_INVALID_SPEC
+            await self._telling.refuse(deployment, REASON_INVALID_SPEC, complaint, event=event)
+            return DONE
         deployment = await self._writer.keep_finalizer(deployment, MACHINE_FINALIZER)
         return await self._manage(deployment)
 
@@ -151,7 +140,9 @@ class DeploymentReconciler:
         if unmarked or (updates is not None and updates.is_to_be_recorded()):
             decision = decision.without_reductions(snapshot)
         with self._pools.claiming(snapshot, decision) as writes:  # no await since it was decided
-            created = await self._create_new_set(snapshot, decision)
+            created = decision.create is not None
+            if decision.create is not None:
+                await self._creation.create(snapshot, decision.create)
             writes.errors += await self._change_sets(snapshot, decision, updates)
             snapshot = self._look_at(await self._number(self._look_at(deployment), errors))
             now, limits = self._clock.now(), self._limits.in_deployment(snapshot.deployment)
@@ -171,9 +162,9 @@ class DeploymentReconciler:
         errors += writes.errors
         errors += await self._clean_up(snapshot, status)
         if await self._writer.write_status(snapshot.deployment, status):
-            self._tell_news(snapshot.deployment, status)
+            self._telling.news(snapshot.deployment, status)
             if decision.refusal:
-                self._warn(snapshot.deployment, REASON_NO_TARGET_CLUSTER, decision.refusal)
+                self._telling.warn(snapshot.deployment, REASON_NO_TARGET_CLUSTER, decision.refusal)
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
         if turn is not None and turn.waits:
             return Outcome(turn.again_in, "what others may have written is settled then")
@@ -265,57 +256,6 @@ class DeploymentReconciler:
         self._events.event(MACHINE_DEPLOYMENTS, deployment, asked.kind, asked.event, asked.note)
         return True
 
-    async def _create_new_set(self, snapshot: DeploymentSnapshot, decision: Decision) -> bool:
-        """Create the set of the deployment's template, if that is decided; tell whether it was.
-
-        What prevents it is told and raised.
-        """
-        if decision.create is None:
-            return False
-        deployment = snapshot.deployment
-        await self._await_orphans(snapshot)
-        for present, marked in completed_sets(snapshot):
-            await self._sets.change(deployment, present, marked)
-        wanted = new_set(
-            deployment,
-            snapshot.sets,
-            replicas=decision.create,
-            bounds=recorded_bounds(deployment.spec),
-            mark=self._sets.mark_of_orphans(deployment, snapshot.sets),
-        )
-        try:
-            await self._sets.create(deployment, wanted)
-        except NameTaken:
-            collisions = (deployment.status.collision_count or 0) + 1
-            taken = msgspec.structs.replace(deployment.status, collision_count=collisions)
-            await self._writer.write_status(deployment, taken)
-            raise
-        except AlreadyExists:
-            raise  # it is there and not known yet, as after a lost answer
-        except ApiError as error:
-            if not any(cause.reason == _NAMESPACE_ENDS for cause in error.causes):
-                note = f"Could not create machine set {wanted.metadata.name}: {error}"
-                await self._refuse(deployment, REASON_SET_CREATE_ERROR, note)
-            raise
-        return True
-
-    async def _await_orphans(self, snapshot: DeploymentSnapshot) -> None:
-        """Make no set before it is known what becomes of those that are given up. Raises Conflict,
-        and says so if it takes longer than a garbage collector needs."""
-        deployment = snapshot.deployment
-        now = self._clock.now()
-        awaited = self._sets.awaited(deployment, snapshot.sets, now)
-        if not awaited:
-            return
-        names = ", ".join(sorted(s.metadata.name for s in awaited))
-        note = (
-            f"No machine set is made while others are being given up by their owner, or give their "
-            f"machines up: {names}. The garbage collector has yet to take owner references off"
-        )
-        if any(is_overdue(s, now) for s in awaited):
-            await self._refuse(deployment, REASON_SET_CREATE_ERROR, note)
-        raise Conflict(409, "Conflict", note)
-
     async def _change_sets(
         self, snapshot: DeploymentSnapshot, decision: Decision, updates: UpdateView | None
     ) -> list[KubeError]:
@@ -403,33 +343,8 @@ class DeploymentReconciler:
         )
         raise_together(f"machine deployment {deployment.metadata.key}", errors)
 
-    async def _refuse(self, deployment: MachineDeployment, reason: str, complaint: str) -> Outcome:
-        """Say in the condition ``Progressing``, and once as an event, why nothing is done."""
-        said = REASON_INVALID_SPEC if reason == EVENT_SELECTING_ALL else reason
-        conditions = refused(deployment.status.conditions, said, complaint, self._clock.now())
-        wanted = msgspec.structs.replace(
-            deployment.status,
-            conditions=conditions,
-            observed_generation=deployment.metadata.generation,
-        )
-        if await self._writer.write_status(deployment, wanted):
-            self._warn(deployment, reason, complaint)
-        return DONE
-
     def _complaint_about(self, deployment: MachineDeployment) -> str:
         return describe(validate_machine_deployment(deployment, max_replicas=self._max_replicas))
-
-    def _tell_news(self, deployment: MachineDeployment, status: MachineDeploymentStatus) -> None:
-        """Tell once, as an event, what a condition began to say."""
-        before = {(c.type, c.reason) for c in deployment.status.conditions}
-        for said in status.conditions:
-            failing = (CONDITION_PROGRESSING, REASON_NEW_MACHINES_FAILING)
-            told = said.type in _TOLD_AS_EVENTS or (said.type, said.reason) == failing
-            if told and (said.type, said.reason) not in before:
-                self._warn(deployment, said.reason, said.message)
-
-    def _warn(self, deployment: MachineDeployment, reason: str, note: str) -> None:
-        self._events.event(MACHINE_DEPLOYMENTS, deployment, "Warning", reason, note)
 
     async def _note(
         self, deployment: MachineDeployment, change: JSONObject, errors: list[KubeError]

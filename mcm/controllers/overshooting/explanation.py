@@ -66,8 +66,8 @@ def why_sets_frozen(sets: Iterable[Situation]) -> str:
 
 
 def stands_still(new: Situation) -> str:
-    """Say why an update does not get on whose new set is frozen."""
-    return f"MachineSet {new.name} lacks {_machines(new.lacks)} and is frozen: see Frozen"
+    """Say why an update does not get on whose new set, of which the rest is said, is frozen."""
+    return f"it lacks {_machines(new.lacks)} and is frozen (see the condition Frozen)"
 
 
 def froze(of: Situation) -> str:

@@ -50,7 +50,7 @@ def test_a_deployment_names_its_frozen_sets() -> None:
     assert text.count("MachineSet set: 3 machines wanted") == 2
     assert "9 there, 0 leaving; frozen" in text
     assert stands_still(situation(1, 7)) == (
-        "MachineSet set lacks 2 machines and is frozen: see Frozen"
+        "it lacks 2 machines and is frozen (see the condition Frozen)"
     )
 
 

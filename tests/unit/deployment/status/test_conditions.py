@@ -13,6 +13,7 @@ from mcm.api.machine import (
     MachineSetStatus,
     MachineSummary,
 )
+from mcm.api.names import LABEL_FREEZE
 from mcm.controllers.conditions import find
 from mcm.controllers.deployment.conditions import Conditions, with_condition
 from mcm.controllers.deployment.decision import NO_NODES, Decision
@@ -27,6 +28,7 @@ from mcm.controllers.deployment.status.progress import (
     with_pause,
 )
 from mcm.controllers.deployment.status.status import counted_status, status_after, with_set_failure
+from mcm.controllers.overshooting.limits import Limits
 from mcm.controllers.owning.owner import status_change
 from tests.unit.deployment.objects import (
     NOW,
@@ -357,3 +359,21 @@ def test_what_a_set_says_of_its_failure_is_kept_current() -> None:
     first = shown("no quota", ())
     assert shown("no quota", first) is first
     assert [c.message for c in shown("no network", first)] == ["no network"]
+
+
+def test_a_deadline_that_passes_while_the_new_set_is_frozen_names_the_freeze() -> None:
+    new = owned_set()
+    meta = msgspec.structs.replace(new.metadata, labels={LABEL_FREEZE: "True"})
+    new = msgspec.structs.replace(new, metadata=meta)
+    present = counts(0, 0, 0, conditions=(progressing("MachineSetUpdated"),))
+    source = deployment(3, progress_deadline_seconds=30, status=present)
+    snapshot = DeploymentSnapshot.of(source, [new], {new.metadata.uid: ()})
+    limits = Limits(freeze_at=7, unfreeze_at=5)
+    status = status_after(snapshot, ROLLING, NOW, created=False, limits=limits)
+    condition, frozen = find(status.conditions, "Progressing"), find(status.conditions, "Frozen")
+    assert condition is not None and frozen is not None
+    assert (condition.status, condition.reason) == ("False", "ProgressDeadlineExceeded")
+    assert condition.message == (
+        'MachineSet "set" has timed out progressing: '
+        "it lacks 3 machines and is frozen (see the condition Frozen)."
+    )
