@@ -22,6 +22,7 @@ from mcm.controllers.deployment.sizes.bounds import (
     must_serve,
     room,
 )
+from mcm.controllers.deployment.sizes.shrinking import shrunk
 
 
 @final
@@ -103,14 +104,7 @@ def _less_of_old(fleet: Fleet, surplus: int, bounds: Bounds) -> Targets:
     """Take ``surplus`` replicas from old sets, oldest first: those which do not serve before those
     which do, as far as the others are enough."""
     spare = fleet.guaranteed() - must_serve(fleet, bounds)
-    targets = {s.uid: s.replicas for s in fleet.old}
-    for harmless in (True, False):
-        for state in fleet.old:
-            before = targets[state.uid]
-            after = state.reduced(before, surplus, losing=0 if harmless else spare)
-            targets[state.uid] = after
-            spare -= state.guaranteed(before) - state.guaranteed(after)
-            surplus -= before - after
+    targets = shrunk(fleet.old, {s.uid: s.replicas for s in fleet.old}, surplus, spare=spare)
     return {s.uid: targets[s.uid] for s in fleet.old if targets[s.uid] < s.replicas}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
 from mcm.controllers.deployment.sizes.bounds import Bounds, floor_of, must_serve, room
+from mcm.controllers.deployment.sizes.shrinking import shrunk
 
 
 def initial_size(fleet: Fleet, bounds: Bounds) -> int:
@@ -32,13 +33,7 @@ def _shrink(new: SetState, fleet: Fleet, bounds: Bounds) -> Targets:
     targets = _without_useless(new, fleet, bounds)
     budget = _budget(new, fleet, bounds) - (fleet.replicas() - fleet.replicas(targets))
     spare = fleet.guaranteed() - must_serve(fleet, bounds)
-    for harmless in (True, False):
-        for state in fleet.old:
-            before = targets[state.uid]
-            after = state.reduced(before, budget, losing=0 if harmless else spare)
-            targets[state.uid] = after
-            spare -= state.guaranteed(before) - state.guaranteed(after)
-            budget -= before - after
+    targets = shrunk(fleet.old, targets, budget, spare=spare)
     return {s.uid: targets[s.uid] for s in fleet.old if targets[s.uid] < s.replicas}
 
 

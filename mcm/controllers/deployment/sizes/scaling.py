@@ -13,6 +13,7 @@ from typing import Final
 
 from mcm.controllers.deployment.fleet import Fleet, SetState, Targets
 from mcm.controllers.deployment.sizes.bounds import Bounds, must_serve, room, serving_at
+from mcm.controllers.deployment.sizes.shrinking import shrunk
 
 _KEEP_ALL: Final[Targets] = {}
 
@@ -132,13 +133,9 @@ def _serving_on(
             targets[state.uid] += 1
             left += state.loss(targets[state.uid])
             owed += 1
-    for spare in (0, max(0, left - serving_at(bounds.least, fleet))):
-        for state in ordered:  # a failing rollout keeps all that works, but not against its user
-            before = targets[state.uid]
-            targets[state.uid] = state.reduced(before, owed, losing=spare)
-            spare -= state.guaranteed(before) - state.guaranteed(targets[state.uid])
-            owed -= before - targets[state.uid]
-    return targets
+    # A failing rollout keeps all that works, but not against its user.
+    spare = max(0, left - serving_at(bounds.least, fleet))
+    return shrunk(ordered, targets, owed, spare=spare)
 
 
 def _changed(fleet: Fleet, targets: Targets) -> Targets:
