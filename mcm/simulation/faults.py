@@ -126,7 +126,15 @@ class WatchEnded:
     line: bytes = b""
 
 
-Effect = Answered | Broken | Delayed | WatchEnded
+@final
+@dataclass(frozen=True, slots=True)
+class WatchDelayed:
+    """Each event of a watch comes ``seconds`` to twice as many too late, in its order."""
+
+    seconds: float
+
+
+Effect = Answered | Broken | Delayed | WatchEnded | WatchDelayed
 
 
 @final
@@ -165,10 +173,12 @@ class Fault:
 @final
 @dataclass(slots=True)
 class InjectedFaults:
-    """What befalls one request. ``failure`` is the first one that struck; delays add up."""
+    """What befalls one request. ``failure`` is the first one that struck; delays add up. ``lag`` is
+    that of a watch's events."""
 
     before: float = 0.0
     after: float = 0.0
+    lag: float = 0.0
     failure: Answered | Broken | None = None
     endings: list[WatchEnded] = field(default_factory=list)
 
@@ -225,7 +235,7 @@ class FaultPlan:
         watch = is_watch(request)
         for fault in self.faults:
             effect = fault.effect
-            if isinstance(effect, WatchEnded) and not watch:
+            if isinstance(effect, WatchEnded | WatchDelayed) and not watch:
                 continue
             if isinstance(effect, Answered | Broken) and injected.failure is not None:
                 continue
@@ -238,6 +248,8 @@ class FaultPlan:
             case Delayed(before, after):
                 injected.before += self._random.uniform(*before)
                 injected.after += self._random.uniform(*after)
+            case WatchDelayed(seconds):
+                injected.lag += seconds
             case WatchEnded():
                 injected.endings.append(effect)
             case _:
@@ -279,6 +291,10 @@ class FaultPlan:
     ) -> Fault:
         """Slow requests down on the way there, and ``back``; ranges are drawn from evenly."""
         return self.add(Delayed(_range(seconds), _range(back)), **aim)
+
+    def delay_events(self, seconds: float, **aim: Unpack[Aim]) -> Fault:
+        """Let watches that start from now on lag behind."""
+        return self.add(WatchDelayed(seconds), **aim)
 
     def end_watches(
         self,

@@ -70,7 +70,7 @@ class FaultyTransport:
                     f"no answer to {request.method} {request.path} within {request.timeout} s"
                 ) from None
             if isinstance(response.chunks, LoopbackStream):
-                reader = _Reader(response.chunks, request.read_timeout)
+                reader = _Reader(response.chunks, request.read_timeout, self._clock, injected.lag)
                 connection.enter_context(self._ending(reader, injected))
                 response = replace(response, chunks=reader)
             yield response
@@ -124,9 +124,13 @@ async def _whole(body: bytes) -> AsyncIterator[bytes]:
 class _Reader(AsyncIterator[bytes]):
     """A watch's chunks as they come over a connection that may fail."""
 
-    def __init__(self, stream: LoopbackStream, read_timeout: float | None) -> None:
+    def __init__(
+        self, stream: LoopbackStream, read_timeout: float | None, clock: Clock, lag: float
+    ) -> None:
         self._stream = stream
         self._read_timeout = read_timeout
+        self._clock = clock
+        self._lag = lag
         self._ending: WatchEnded | None = None
         self._events_left: tuple[int, WatchEnded] | None = None
         self._timers: list[asyncio.TimerHandle] = []
@@ -171,7 +175,10 @@ class _Reader(AsyncIterator[bytes]):
     async def _until_end(self) -> bytes:
         """Return the next chunk; nothing once the connection has failed."""
         try:
-            return self._counted(await anext(self._stream))
+            chunk = await anext(self._stream)
+            if self._lag:
+                await self._clock.sleep(self._lag)
+            return b"" if self._ending is not None else self._counted(chunk)
         except (StopAsyncIteration, TransportError):
             if self._ending is None:
                 raise

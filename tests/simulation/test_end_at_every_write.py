@@ -6,10 +6,8 @@ process gets through any more, and another one begins with what it finds.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from itertools import count
 from typing import Any, TypeAlias, final
@@ -27,68 +25,20 @@ from mcm.api.names import (
     LABEL_UPDATE_RESULT,
     TAINT_PRESERVED,
 )
-from mcm.client.transport import Request
 from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.settings import ControllerSettings
 from mcm.options import Options
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
 from mcm.sandbox.apiserver.store import Change, ChangeType
-from mcm.simulation.faults import Broken
 from mcm.simulation.harness import Simulation, name_of
 from mcm.simulation.virtualtime import run_virtual
+from tests.simulation.ends_of_the_manager import ending
 from tests.thoroughness import part_of
 
 NAMESPACE = "default"
 FLEET = 2
-WRITES = ("POST", "PUT", "PATCH", "DELETE")
 OPTIONS = Options(settings=ControllerSettings(health_timeout=timedelta(seconds=20)))
-
-
-@final
-class End:
-    """The end of the manager at its write number ``number``; ``arrived``: that one got through.
-
-    Leases and events are not counted.
-    """
-
-    def __init__(self, sim: Simulation, number: int, *, arrived: bool) -> None:
-        self.came = False
-        self._sim = sim
-        self._left = number
-        self._moment = asyncio.Event()
-        sim.faults.add(Broken.HANGS, where=lambda _: self.came)
-        sim.faults.add(Broken.LOST if arrived else Broken.RESET, where=self._is_last)
-
-    def _is_last(self, request: Request) -> bool:
-        if request.method not in WRITES or "/leases" in request.path or "/events" in request.path:
-            return False
-        self._left -= 1
-        if self._left == 0:
-            self.came = True
-            self._moment.set()
-        return self.came
-
-    async def then_restart(self) -> None:
-        await self._moment.wait()
-        await self._sim.crash_manager()
-        self._sim.faults.clear()
-        self._sim.start_manager()
-
-
-@asynccontextmanager
-async def ending(sim: Simulation, number: int, *, arrived: bool) -> AsyncIterator[End]:
-    """While the context lasts, and for a little longer, the manager may end."""
-    end = End(sim, number, arrived=arrived)
-    restart = asyncio.create_task(end.then_restart())
-    try:
-        yield end
-        await sim.pass_time(5)
-    finally:
-        if end.came:
-            await restart
-        restart.cancel()
-        sim.faults.clear()
 
 
 # ---- the flows -----------------------------------------------------------------------------------

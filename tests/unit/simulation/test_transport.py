@@ -224,6 +224,35 @@ def test_running_watches_can_be_cut_at_any_moment() -> None:
     play(scene)
 
 
+def test_events_of_a_watch_can_lag_behind() -> None:
+    async def scene(line: FaultyLine) -> None:
+        line.faults.delay_events(3.0)
+        creating = asyncio.create_task(create_later(line, "a", "b", "c", every=2.0))
+        async with line.transport.stream(line.watch_request()) as response:
+            times = {}
+            async for chunk in response.chunks:
+                times[line.now] = len(chunk.splitlines())
+                if sum(times.values()) == 3:
+                    break
+        assert times == {5.0: 1, 8.0: 1, 11.0: 1}, "none is lost, and none is early"
+        await creating
+
+    play(scene)
+
+
+def test_a_watch_that_lags_and_breaks_loses_what_was_under_way() -> None:
+    async def scene(line: FaultyLine) -> None:
+        line.faults.delay_events(3.0)
+        watching = asyncio.create_task(line.watched())
+        await line.api.clock.sleep(1)
+        line.api.create(CONFIG_MAPS, config_map("a"))
+        await line.api.clock.sleep(1)
+        line.faults.cut_watches()
+        assert await watching == ["TransportError"]
+
+    play(scene)
+
+
 def test_a_fault_befalls_only_those_it_aims_at() -> None:
     async def scene(line: FaultyLine) -> None:
         by_agent = line.faults.answer(500, agent="^other")
