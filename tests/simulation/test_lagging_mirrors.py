@@ -15,7 +15,7 @@ from tests.simulation.rollout_stage import RECREATE, in_place, rolling, staged, 
 from tests.thoroughness import part_of
 
 KINDS = ("machines", "machinesets", "machinedeployments", "nodes", "virtualmachines")
-LAGS = [(kinds, lag) for lag in (4.0, 9.0) for kinds in (*KINDS, "machines|nodes", "|".join(KINDS))]
+LAGS = [("|".join(KINDS), 4.0), *((kind, 9.0) for kind in KINDS)]
 
 
 @final
