@@ -52,7 +52,7 @@ from tests.simulation.rollout_stage import (
 )
 from tests.thoroughness import THOROUGH, part_of
 
-EVERY = 45
+EVERY = 61
 """Of so many writes the manager ends at one. With 1 nothing is left out, for half an hour."""
 
 
@@ -255,7 +255,7 @@ CASES: dict[str, Case] = {
     part_of([True, False], one_in=2),
     ids=lambda arrived: "answer lost" if arrived else "lost",
 )
-@pytest.mark.parametrize("name", part_of(list(CASES), one_in=4))
+@pytest.mark.parametrize("name", part_of(list(CASES), one_in=5))
 def test_the_manager_may_end_at_any_write(name: str, *, arrived: bool) -> None:
     case = CASES[name]
     first = (7 * list(CASES).index(name) + 1) % EVERY + 1
@@ -263,7 +263,7 @@ def test_the_manager_may_end_at_any_write(name: str, *, arrived: bool) -> None:
     play(case, numbers if THOROUGH else [case.least // 2], arrived=arrived)
 
 
-@pytest.mark.parametrize("name", part_of(list(CASES), one_in=12))
+@pytest.mark.parametrize("name", part_of(list(CASES)[::2], one_in=10))
 def test_one_manager_after_the_other_may_end_soon(name: str) -> None:
     number = 2 + list(CASES).index(name) % 9
     play(CASES[name], [number], arrived=number % 2 == 0, times=6)
