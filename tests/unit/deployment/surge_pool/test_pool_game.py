@@ -16,7 +16,7 @@ NUMBERS: st.SearchStrategy[Number] = st.one_of(
 )
 ROLLING = st.builds(rolling, NUMBERS, NUMBERS)
 ZONES = st.lists(st.integers(0, 4), min_size=2, max_size=3)
-EXAMPLES = 200 if THOROUGH else 25
+EXAMPLES = 100 if THOROUGH else 25
 MOVE = st.tuples(st.integers(0, 129), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))
 MOVES = st.lists(MOVE, min_size=60, max_size=150)
 
