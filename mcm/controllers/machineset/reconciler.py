@@ -157,9 +157,8 @@ class MachineSetReconciler:
         return latest is not None and (
             latest.metadata.uid,
             latest.metadata.generation,
-            latest.metadata.labels,
             latest.metadata.deletion_timestamp,
-        ) == (seen.uid, seen.generation, seen.labels, seen.deletion_timestamp)
+        ) == (seen.uid, seen.generation, seen.deletion_timestamp)
 
     def _awaited(self, machine_set: MachineSet, owned: Sequence[Machine]) -> Sequence[Machine]:
         """Return the machines that may be adopted soon, if any are missing."""
