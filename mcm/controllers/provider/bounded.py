@@ -101,10 +101,11 @@ class BoundedCalls:
             passed = self._clock.monotonic() - started
             if passed >= limit:
                 raise TimeoutError
-            patience = min(limit - passed, max(self._fence.time_left(), _SOONEST))
+            patience = min(limit - passed, self._fence.time_left())
             if slow is not None:
-                patience = min(patience, max(0.0, SLOW_AFTER - passed))
-            done, _ = await asyncio.wait({task}, timeout=patience)
+                patience = min(patience, SLOW_AFTER - passed)
+            # A remainder too small to move the clock would never come to an end.
+            done, _ = await asyncio.wait({task}, timeout=max(patience, _SOONEST))
             if done:
                 return
             self._fence.check()
