@@ -36,7 +36,7 @@ class Memory:
     backoff: MachineBackoff
     places: Places
     hot_updates: HotUpdatePace
-    tokens: dict[str, Token] = field(default_factory=dict)
+    tokens: dict[str, Token | None] = field(default_factory=dict)
     drains: dict[str, Drain] = field(default_factory=dict)
     shared: SharedBackoff
     obstacles: Obstacles = field(default_factory=Obstacles)

@@ -87,7 +87,7 @@ class BootstrapTokens:
         self,
         control: ControlCluster,
         target: TargetCluster,
-        known: MutableMapping[str, Token],
+        known: MutableMapping[str, Token | None],
         *,
         time: CreationTime,
     ) -> None:
@@ -121,15 +121,13 @@ class BootstrapTokens:
                 return await self._has_one_of_the_go_original(machine)
             return await self._kept(machine, known, self._time.end(machine)) is not None
 
-    async def revoke(self, machine: Machine, *, has_joined: bool = False) -> bool:
+    async def revoke(self, machine: Machine) -> bool:
         """Delete the machine's token, if it has one; tell whether none is left. Failing is no harm:
-        it is tried again when the machine is deleted, and the token expires by itself. Of one that
-        ``has_joined`` it was deleted then, unless it is known that it was not."""
+        it is tried again when the machine is deleted, and the token expires by itself. A process
+        that has seen it go looks for it no more."""
         uid = machine.metadata.uid
         try:
-            known = self._known.get(uid)
-            if known is None and not has_joined:
-                known = await self._find(machine)
+            known = self._known[uid] if uid in self._known else await self._find(machine)
             if known is not None:
                 await self._delete(known)
         except (NotFound, Conflict):
@@ -140,7 +138,7 @@ class BootstrapTokens:
                 extra={"machine": machine.metadata.key, "cause": str(error)},
             )
             return False
-        self._known.pop(uid, None)
+        self._known[uid] = None
         return True
 
     async def _kept(self, machine: Machine, token: Token, needed: datetime) -> Token | None:

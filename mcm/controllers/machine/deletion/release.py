@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from typing import final
 
 from mcm.api.labels import is_label_key, is_label_value
-from mcm.api.machine import Machine, MachinePhase
+from mcm.api.machine import Machine
 from mcm.api.meta import JSONObject
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.client.errors import Invalid, NotFound
@@ -22,9 +22,6 @@ from mcm.events import EventType
 
 _TOKEN_TRIES = 4
 _TOKEN_PAUSE = 10.0
-
-_JOINED = (MachinePhase.RUNNING, MachinePhase.UNKNOWN)
-"""Phases that say that a VM has joined; others can come before, too."""
 
 _NEEDED = ("class", "providerID")
 """Fields of the spec that stay whatever is wrong with them: they name what others may look for."""
@@ -70,9 +67,7 @@ class Release:
     async def _keeps_token(self, machine: Machine) -> bool:
         """Delete the bootstrap token; tell whether that failed and is to be tried again. Nobody
         looks for it once the machine is gone; but it expires, so no machine stays for it."""
-        recorded = self._control.current(machine) or machine
-        has_joined = recorded.phase in _JOINED
-        if self._tokens is None or await self._tokens.revoke(machine, has_joined=has_joined):
+        if self._tokens is None or await self._tokens.revoke(machine):
             return False
         uid = machine.metadata.uid
         failures = self._token_failures.get(uid, 0) + 1
