@@ -261,8 +261,8 @@ def test_machines_of_other_deployments_are_nobodys_to_name() -> None:
     run_virtual(main)
 
 
-SEEDS = part_of(range(24), one_in=6)
-UPDATED_SEEDS = part_of(range(20), one_in=5)
+SEEDS = part_of(range(16), one_in=4)
+UPDATED_SEEDS = part_of(range(12), one_in=3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -32,7 +32,7 @@ SIZES_GONE_WRONG = [("the machine says so", 2)]
     ("name", "surge"),
     sorted(
         {
-            *part_of([(n, s) for s in (0, 1) for n in STEPS], one_in=14),
+            *part_of([(n, s) for s in (0, 1) for n in tuple(STEPS)[::2]], one_in=8),
             *REVERTS_GONE_WRONG,
         }
     ),
@@ -58,7 +58,7 @@ def test_a_revert_updates_back_who_was_updated(name: str, surge: int) -> None:
     take_over(update.left, scenario)
 
 
-@pytest.mark.parametrize("name", part_of(tuple(STEPS), one_in=8))
+@pytest.mark.parametrize("name", part_of(tuple(STEPS)[1::2], one_in=4))
 def test_a_third_template_replaces_nobody(name: str) -> None:
     update = STEPS[name](Update())
     update.left.want("c")
@@ -70,7 +70,9 @@ def test_a_third_template_replaces_nobody(name: str) -> None:
     take_over(update.left, scenario)
 
 
-@pytest.mark.parametrize("name", sorted({*part_of(tuple(STEPS), one_in=8), *STRATEGIES_GONE_WRONG}))
+@pytest.mark.parametrize(
+    "name", sorted({*part_of(tuple(STEPS)[1::2], one_in=4), *STRATEGIES_GONE_WRONG})
+)
 def test_another_strategy_keeps_who_is_updated(name: str) -> None:
     update = STEPS[name](Update())
     update.left.spec["strategy"] = rolling(1, 0)
@@ -92,7 +94,7 @@ def test_another_strategy_keeps_who_is_updated(name: str) -> None:
     ("name", "replicas"),
     sorted(
         {
-            *part_of([(n, r) for r in (2, 6) for n in STEPS], one_in=14),
+            *part_of([(n, r) for r in (2, 6) for n in tuple(STEPS)[::2]], one_in=8),
             *SIZES_GONE_WRONG,
         }
     ),
@@ -113,7 +115,7 @@ def test_another_size_holds_nothing_up(name: str, replicas: int) -> None:
     take_over(update.left, scenario)
 
 
-@pytest.mark.parametrize("name", part_of(tuple(STEPS), one_in=8))
+@pytest.mark.parametrize("name", part_of(tuple(STEPS)[1::2], one_in=4))
 def test_paused_nobody_more_is_selected(name: str) -> None:
     update = STEPS[name](Update())
     update.left.spec["paused"] = True
