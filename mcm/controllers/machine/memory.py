@@ -37,6 +37,7 @@ class Memory:
     places: Places
     hot_updates: HotUpdatePace
     tokens: dict[str, Token | None] = field(default_factory=dict)
+    """None: seen to be gone."""
     drains: dict[str, Drain] = field(default_factory=dict)
     shared: SharedBackoff
     obstacles: Obstacles = field(default_factory=Obstacles)

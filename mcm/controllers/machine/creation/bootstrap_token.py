@@ -130,8 +130,11 @@ class BootstrapTokens:
             known = self._known[uid] if uid in self._known else await self._find(machine)
             if known is not None:
                 await self._delete(known)
-        except (NotFound, Conflict):
+        except NotFound:
             pass
+        except Conflict:
+            self._known.pop(uid, None)  # another's by now, or changed: the next look tells
+            return True
         except KubeError as error:
             logger.warning(
                 "a bootstrap token stays until it expires",
