@@ -160,6 +160,8 @@ class FaultyProxy:
             if not work.done():
                 work.cancel()
             await asyncio.wait({work, left})
+            if not work.cancelled():
+                work.exception()  # looked at here, since a stopped proxy leaves by the next line
         if not work.cancelled():
             work.result()
 
