@@ -113,6 +113,9 @@ ANNOTATION_CORDONED_BY_MCM: Final = "node.machine.sapcloud.io/cordoned-by-mcm"
 """On a Node that we cordoned and will uncordon again; the value says what for."""
 CORDONED_FOR_UPDATE: Final = "in-place-update"
 
+ANNOTATION_DRAIN_RECORD: Final = "machine.sapcloud.io/drain-record"
+"""On a Machine, or on the Node that ``mcm drain`` empties: JSON, what a drain under way must not
+forget. Ours."""
 ANNOTATION_PRESERVE: Final = "node.machine.sapcloud.io/preserve"
 """On Node or Machine: one of the ``PRESERVE_*`` values."""
 ANNOTATION_LAST_APPLIED_PRESERVE: Final = (
