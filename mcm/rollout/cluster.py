@@ -1,9 +1,8 @@
-"""The cluster a command talks to, found as kubectl finds it, and what it has of a deployment."""
+"""What a namespace of the cluster has of a deployment: the objects that the commands look at."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import final
 
 import orjson
@@ -18,14 +17,9 @@ from mcm.api.machine import (
     MachineSet,
 )
 from mcm.api.meta import JSONObject, Resource, T
-from mcm.client import incluster
 from mcm.client.client import Client
-from mcm.client.connection import ConnectionSpec
-from mcm.client.errors import ConfigurationError, Forbidden, Gone, NotFound
-from mcm.client.http import HTTPTransport
-from mcm.clock import Clock
-
-_PAGE = 500
+from mcm.client.errors import ConfigurationError, Forbidden, NotFound
+from mcm.cluster_commands.connecting import read_all
 
 
 @final
@@ -72,22 +66,7 @@ class Cluster:
             return None
 
     async def _all(self, resource: Resource[T]) -> tuple[T, ...]:
-        try:
-            return await self._in_pages(resource)
-        except Gone:  # what was begun is no longer kept
-            return (await self.client.list_page(resource, namespace=self.namespace)).items
-
-    async def _in_pages(self, resource: Resource[T]) -> tuple[T, ...]:
-        items: list[T] = []
-        token = ""
-        while True:
-            page = await self.client.list_page(
-                resource, namespace=self.namespace, limit=_PAGE, continue_token=token
-            )
-            items += page.items
-            token = page.continue_token
-            if not token:
-                return tuple(items)
+        return await read_all(self.client, resource, namespace=self.namespace)
 
     def _not_found(self, error: NotFound) -> ConfigurationError:
         if _is_of_an_object(error):
@@ -101,26 +80,3 @@ class Cluster:
 def _is_of_an_object(error: NotFound) -> bool:
     """Tell an object that is not there from a kind that is not served."""
     return error.message.startswith(MACHINE_DEPLOYMENTS.name)
-
-
-def connect(
-    kubeconfig: Path | None, *, context: str, namespace: str, clock: Clock, user_agent: str
-) -> Cluster:
-    """Find the cluster and the namespace: what is named, else the kubeconfig's, else the pod's own.
-
-    Raises ConfigurationError, whose text names the file or flag and the remedy.
-    """
-    found = _specification(kubeconfig, context)
-    client = Client(HTTPTransport(found, clock=clock), clock=clock, user_agent=user_agent)
-    return Cluster(client, namespace or found.namespace or "default")
-
-
-def _specification(path: Path | None, context: str) -> ConnectionSpec:
-    from mcm.client import kubeconfig  # costs 60 MiB of imports
-
-    if path is None and not context and not kubeconfig.candidates() and incluster.available():
-        return incluster.load()
-    try:
-        return kubeconfig.load(str(path) if path else None, context=context or None)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"--kubeconfig: {error}" if path else str(error)) from error

@@ -15,6 +15,10 @@ from mcm.api.machine import MACHINE_DEPLOYMENTS, MachineDeployment
 from mcm.api.meta import JSONObject
 from mcm.client.errors import Conflict
 from mcm.clock import SystemClock
+from mcm.cluster_commands.options import output as output_option
+from mcm.cluster_commands.options import print_as
+from mcm.cluster_commands.running import Failed
+from mcm.cluster_commands.tables import table
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.preconditions import for_this_version
 from mcm.flags import GoBool, GoDuration
@@ -24,9 +28,8 @@ from mcm.rollout.cluster import Cluster
 from mcm.rollout.display import displayed
 from mcm.rollout.observation import observed
 from mcm.rollout.plan_command import plan
-from mcm.rollout.plan_text import table
 from mcm.rollout.progress import Progress
-from mcm.rollout.session import Failed, Session, common
+from mcm.rollout.session import Session, common
 from mcm.rollout.watching import Watching
 
 R = TypeVar("R")
@@ -100,7 +103,7 @@ def status(
 @options.deployment
 @click.option("--revision", default=0, type=click.IntRange(min=0),
               help="Show this revision's template, and what differs from the present.")  # fmt: skip
-@options.output("text", "json", "yaml")
+@output_option("text", "json", "yaml")
 @common
 def history_(*, session: Session, deployment: str, revision: int, output: str) -> None:
     """Show the revisions of a deployment: a set, its machines, and why it was made."""
@@ -114,7 +117,7 @@ def history_(*, session: Session, deployment: str, revision: int, output: str) -
             sys.exit(1)
         found = chosen[:1]
     if output != "text":
-        options.print_as(output, [history.as_json(r, template=bool(revision)) for r in found])
+        print_as(output, [history.as_json(r, template=bool(revision)) for r in found])
     elif revision:
         _print_revision(found[0], snapshot)
     else:
@@ -268,4 +271,4 @@ def undo(*, session: Session, deployment: str, to_revision: int, dry_run: bool) 
     suffix = " (dry run)" if dry_run else ""
     click.echo(f"{_called(before)} rolled back to revision {undone.revision}{suffix}")
     if dry_run:
-        options.print_as("yaml", undone.change)
+        print_as("yaml", undone.change)

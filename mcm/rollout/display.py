@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 
 import click
 
+from mcm.cluster_commands.terminal import live_console
 from mcm.rollout.progress import Progress
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 _MOST_TROUBLES: Final = 8
 Show = Callable[[Progress], None]
@@ -89,7 +90,7 @@ def rendered(progress: Progress) -> RenderableType:
 @contextmanager
 def displayed(*, terminal: bool) -> Iterator[Display]:
     """Show a bar on a ``terminal``, where its library is installed; lines otherwise."""
-    console = _console() if terminal else None
+    console = live_console() if terminal else None
     if console is None:
         yield Lines()
         return
@@ -101,12 +102,3 @@ def displayed(*, terminal: bool) -> Iterator[Display]:
     ) as live:
         yield bar
         live.refresh()
-
-
-def _console() -> Console | None:
-    try:
-        from rich.console import Console
-    except ModuleNotFoundError:  # it comes with the extra mcm[sandbox]
-        return None
-    console = Console()
-    return console if console.is_terminal and not console.is_dumb_terminal else None

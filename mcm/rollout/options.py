@@ -1,14 +1,11 @@
-"""Options and arguments that several commands of ``mcm rollout`` have."""
+"""The argument that all commands of ``mcm rollout`` have: which deployment is meant."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 import click
-import orjson
-import yaml
 
 from mcm.api.machine import MACHINE_DEPLOYMENTS
 
@@ -32,17 +29,3 @@ class DeploymentName(click.ParamType[str]):
 
 
 deployment = click.argument("deployment", type=DeploymentName())
-
-
-def output(*forms: str) -> Callable[[Any], Any]:
-    """Return the option for the form of the output; the first one is the default."""
-    return click.option("-o", "--output", default=forms[0], show_default=True,
-                        type=click.Choice(forms), help="Form of the output.")  # fmt: skip
-
-
-def print_as(form: str, content: object) -> None:
-    """Print ``content`` as JSON or YAML."""
-    if form == "json":
-        click.echo(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-    else:
-        click.echo(yaml.safe_dump(content, sort_keys=False), nl=False)

@@ -13,12 +13,15 @@ import click
 from mcm.api.meta import JSONObject
 from mcm.api.validation import describe, validate_machine_deployment
 from mcm.clock import SystemClock
+from mcm.cluster_commands.options import output as output_option
+from mcm.cluster_commands.options import print_as
+from mcm.cluster_commands.running import Failed
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.rollout import options
 from mcm.rollout.cluster import Cluster
 from mcm.rollout.forecast import Forecast
 from mcm.rollout.plan_text import Plan, plan_json, plan_text
-from mcm.rollout.session import EXPECTED, Failed, Session, common, fail
+from mcm.rollout.session import EXPECTED, Session, common, fail
 from mcm.rollout.supposition import (
     Namespace,
     Supposition,
@@ -51,7 +54,7 @@ _STEPS: Final = 30
                    "would it go?")  # fmt: skip
 @click.option("--steps", default=_STEPS, show_default=True, type=click.IntRange(min=0),
               help="The most steps to show; 0: all.")  # fmt: skip
-@options.output("text", "json")
+@output_option("text", "json")
 @common
 def plan(
     *,
@@ -92,7 +95,7 @@ def plan(
     except EXPECTED as error:
         fail(error)
     if output == "json":
-        options.print_as(output, plan_json(made))
+        print_as(output, plan_json(made))
     else:
         click.echo(plan_text(made), nl=False)
 

@@ -10,6 +10,7 @@ from mcm.api.defaulting import defaulted_strategy
 from mcm.api.machine import MachineSet
 from mcm.api.meta import JSONObject
 from mcm.api.templates import class_of
+from mcm.cluster_commands.tables import table
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.controllers.deployment.sizes.bounds import bounds_of
@@ -72,14 +73,6 @@ def _row(seen: DeploymentSnapshot, machine_set: MachineSet) -> tuple[str, ...]:
         str(len(seen.machines[machine_set.metadata.uid])),
         "present" if machine_set is seen.new else "former",
     )
-
-
-def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table as kubectl prints one."""
-    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    for row in (titles, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 # ---- steps ---------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from mcm.client.client import Client
 from mcm.client.errors import ConnectionRefused
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import SystemClock
-from mcm.rollout.cluster import Cluster
+from mcm.cluster_commands.connecting import Connected
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.loopback import LoopbackTransport
@@ -62,9 +62,8 @@ class Shell:
         self.transport = Recorded(self.server)
         monkeypatch.setattr("mcm.rollout.session.connect", self._connect)
 
-    def _connect(self, kubeconfig: Path | None, *, namespace: str, **options: object) -> Cluster:
-        client = Client(self.transport, clock=SystemClock(), budget=0.5)
-        return Cluster(client, namespace or "ns")
+    def _connect(self, kubeconfig: Path | None, **options: object) -> Connected:
+        return Connected(Client(self.transport, clock=SystemClock(), budget=0.5), "ns")
 
     def apply(self, manifests: Iterable[JSONObject]) -> None:
         asyncio.run(self._apply([*manifests]))
