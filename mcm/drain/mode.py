@@ -14,6 +14,7 @@ from mcm.api.names import (
     CONDITION_READONLY_FILESYSTEM,
     STATUS_FALSE,
     STATUS_TRUE,
+    STATUS_UNKNOWN,
 )
 
 UNHEALTHY_FOR = timedelta(minutes=5)
@@ -35,7 +36,8 @@ class Force(Enum):
 @final
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """``kubelet_dead``: nobody on the node ends containers, so waiting for it is in vain.
+    """``kubelet_dead``: nothing was heard from it for so long that nobody runs the pods any more.
+    A kubelet that says it is not ready is alive, and so may be its containers.
 
     ``next_change`` is when time alone will make the mode harder; None: it cannot any more.
     """
@@ -62,32 +64,32 @@ def mode_of(
     now: datetime,
 ) -> Mode:
     """Decide the mode at ``now``. ``deadline`` is when eviction has had its time."""
-    dead_since = _bad_since(conditions, CONDITION_NODE_READY, good=STATUS_TRUE)
+    ill_since = _bad_since(conditions, CONDITION_NODE_READY, good=STATUS_TRUE)
     readonly_since = _bad_since(conditions, CONDITION_READONLY_FILESYSTEM, good=STATUS_FALSE)
-    dead, readonly = _too_long(dead_since, now), _too_long(readonly_since, now)
+    ill, readonly = _too_long(ill_since, now), _too_long(readonly_since, now)
     changes = [
         moment
         for moment in (
             deadline,
-            dead_since + UNHEALTHY_FOR if dead_since else None,
+            ill_since + UNHEALTHY_FOR if ill_since else None,
             readonly_since + UNHEALTHY_FOR if readonly_since else None,
         )
         if moment is not None and moment >= now
     ]
-    force = _force(dead=dead, readonly=readonly, label=go_bool(force_label), late=now > deadline)
+    force = _force(ill=ill, readonly=readonly, label=go_bool(force_label), late=now > deadline)
     return Mode(
         force=force,
-        kubelet_dead=dead,
+        kubelet_dead=ill and _is_silent(conditions),
         next_change=min(changes) if changes and force is Force.NONE else None,
     )
 
 
-def _force(*, dead: bool, readonly: bool, label: bool, late: bool) -> Force:
+def _force(*, ill: bool, readonly: bool, label: bool, late: bool) -> Force:
     if label:
         return Force.LABEL
     if late:
         return Force.TIMEOUT
-    if dead:
+    if ill:
         return Force.NODE_NOT_READY
     return Force.READONLY_FILESYSTEM if readonly else Force.NONE
 
@@ -99,6 +101,10 @@ def _bad_since(
         if condition.type == condition_type and condition.status != good:
             return condition.last_transition_time
     return None
+
+
+def _is_silent(conditions: Sequence[NodeCondition]) -> bool:
+    return any(c.type == CONDITION_NODE_READY and c.status == STATUS_UNKNOWN for c in conditions)
 
 
 def _too_long(since: datetime | None, now: datetime) -> bool:

@@ -52,9 +52,17 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
         in_place_update_timeout=_first(
             (spec.in_place_update_timeout,), defaults.inplace_update_timeout
         ),
-        evict_retries=max(0, min(retries, drain // EVICTION_INTERVAL)),
+        evict_retries=_evictions(retries, drain),
         node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )
+
+
+def _evictions(retries: int, drain_timeout: timedelta) -> int:
+    """Return as many as fit into the drain timeout. Where not even one fits, that one lasts until
+    the timeout: only who asks for no evictions gets none."""
+    if retries <= 0:
+        return 0
+    return max(1, min(retries, drain_timeout // EVICTION_INTERVAL))
 
 
 def _first(texts: Iterable[str | None], otherwise: timedelta) -> timedelta:

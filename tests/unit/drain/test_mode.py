@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -33,7 +33,23 @@ def test_a_node_that_is_ill_for_more_than_five_minutes_is_drained_by_force(
 ) -> None:
     mode = mode_of(conditions, force_label="", deadline=NOW + HOUR, now=NOW)
     assert mode.force is force
-    assert mode.kubelet_dead is (force is Force.NODE_NOT_READY)
+
+
+@pytest.mark.parametrize(
+    ("status", "since", "dead"),
+    [
+        ("True", NOW - HOUR, False),
+        ("False", NOW - HOUR, False),
+        ("Unknown", NOW - FIVE, False),
+        ("Unknown", NOW - FIVE - SECOND, True),
+        ("Unknown", None, False),
+    ],
+)
+def test_only_a_kubelet_not_heard_of_for_five_minutes_is_dead(
+    status: str, since: datetime | None, *, dead: bool
+) -> None:
+    ill = [condition("Ready", status, since)]
+    assert mode_of(ill, force_label="1", deadline=NOW, now=NOW).kubelet_dead is dead
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ def test_the_annotation_wins_over_the_spec_and_the_spec_over_the_flag() -> None:
         ("10m", None, 30),
         ("2h", 10, 10),
         ("30s", None, 1),
-        ("15s", None, 0),
+        ("15s", None, 1),
+        ("0s", None, 1),
+        ("15s", 0, 0),
         (None, 0, 0),
     ],
 )

@@ -164,6 +164,23 @@ async def test_few_retries_mean_an_early_deletion_with_the_pods_own_grace() -> N
 
 
 @on_bench
+async def test_a_short_drain_timeout_leaves_its_time_to_eviction() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running(spec={"drainTimeout": "15s"})
+        await b.run_pod("held", labels={"app": "a"})
+        await b.run_pod("free")
+        await b.make_budget("strict", labels={"app": "a"}, allowed=0)
+        await b.settle()
+        await b.delete_machine()
+        await b.settle(10)
+        assert await leaving(b) == ["free"]
+        assert not [w for w in b.writes if w.method == "DELETE" and w.on("pods", "held")]
+        await b.until_gone(within=6)
+        assert "ForceDrained" in b.events()
+
+
+@on_bench
 async def test_a_dead_node_is_drained_by_force_after_five_minutes_and_its_volumes_freed() -> None:
     async with bench() as b:
         await b.make_class()
