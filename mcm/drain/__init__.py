@@ -12,12 +12,11 @@ volumes one after the other, highest priority first; budgets are honoured until 
 
 from __future__ import annotations
 
-from mcm.drain.attempts import Attempt, Attempts
-from mcm.drain.budget import BudgetView, is_misconfigured, view_for
-from mcm.drain.execute import Refusal, execute
+from mcm.drain.budgets import BudgetView, is_misconfigured, view_for
+from mcm.drain.execution import Action, Attempt, Attempts, Refusal, Verb, execute
 from mcm.drain.marks import cordon_patch, terminating_patch
 from mcm.drain.mode import Force, Mode, go_bool, mode_of
-from mcm.drain.plan import Action, Plan, Snapshot, Verb, plan, stuck
+from mcm.drain.plan import Plan, Snapshot, plan, stuck
 from mcm.drain.selection import Selection, Treatment, select, treatment_of
 
 __all__ = [

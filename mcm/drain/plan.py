@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum, auto
 from typing import final
 
 from mcm.api.core import Pod
-from mcm.drain.attempts import Attempt
-from mcm.drain.budget import BudgetView
+from mcm.drain.budgets import BudgetView
+from mcm.drain.execution import Action, Attempt, Verb
 from mcm.drain.mode import Mode
 from mcm.drain.selection import Selection
 
@@ -24,21 +23,6 @@ EVICTION_INTERVAL = 20.0
 """Seconds that one of the allowed retries stands for."""
 UNSEEN_FOR = 60.0
 """Seconds after an accepted eviction without a sign of it, after which one asks again."""
-
-
-class Verb(Enum):
-    EVICT = auto()
-    DELETE = auto()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One request for one pod. ``grace`` in seconds; None leaves it to the pod."""
-
-    verb: Verb
-    pod: Pod
-    grace: int | None = None
 
 
 @final

@@ -25,7 +25,6 @@ from mcm.client.verbs import ObjectWriter
 from mcm.drain import (
     Action,
     Attempts,
-    Plan,
     Refusal,
     Verb,
     cordon_patch,
@@ -62,7 +61,7 @@ async def run(
 ) -> tuple[Attempts, Sequence[Refusal]]:
     attempts = Attempts(random.Random(1))
     refusals = await execute(
-        Plan(tuple(actions)),
+        actions,
         server,
         attempts,
         budgets=lambda p: view_for(p, budgets),

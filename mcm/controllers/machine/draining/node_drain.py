@@ -183,7 +183,7 @@ class _Pass:
 
     async def _execute(self, step: Plan, attempts: Attempts) -> Sequence[Refusal]:
         return await execute(
-            step,
+            step.actions,
             self._target.client,
             attempts,
             budgets=self._budgets,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -18,9 +18,9 @@ from mcm.client.errors import (
     TooManyRequests,
 )
 from mcm.client.verbs import ObjectWriter
-from mcm.drain.attempts import Attempts
-from mcm.drain.budget import BudgetView
-from mcm.drain.plan import Action, Plan, Verb
+from mcm.drain.budgets import BudgetView
+from mcm.drain.execution.action import Action, Verb
+from mcm.drain.execution.attempts import Attempts
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +42,14 @@ class Refusal:
 
 
 async def execute(
-    plan: Plan,
+    actions: Iterable[Action],
     client: ObjectWriter,
     attempts: Attempts,
     *,
     budgets: Callable[[Pod], BudgetView],
     monotonic: Callable[[], float],
 ) -> tuple[Refusal, ...]:
-    """Carry out the plan's actions and remember the answers in ``attempts``.
+    """Carry out ``actions`` and remember the answers in ``attempts``.
 
     No answer is raised: a pod's trouble is its own. Cancellation leaves the rest undone.
     """
@@ -61,7 +61,7 @@ async def execute(
         return _note(action.pod, error, attempts, budgets(action.pod), monotonic())
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(action)) for action in plan.actions]
+        tasks = [group.create_task(one(action)) for action in actions]
     return tuple(refusal for task in tasks if (refusal := task.result()) is not None)
 
 
