@@ -43,6 +43,12 @@ LABEL_ZONE_BETA = "failure-domain.beta.kubernetes.io/zone"
 LABEL_NODE_MACHINE_NAME: Final = "node.gardener.cloud/machine-name"
 """On a Node: the name of its Machine."""
 
+LABEL_POD_DRAIN: Final = "machine.sapcloud.io/drain"
+"""On a pod: ``skip`` leaves it on its node in a drain, ``wait-completed`` waits until it has
+completed. Ours."""
+LABEL_CLUSTER_API_DRAIN: Final = "cluster.x-k8s.io/drain"
+"""The same on a pod, by the words of Cluster API."""
+
 LABEL_VALUE_TRUE: Final = "True"
 """The value of the labels and annotations which are switches (freeze, force-drain, …)."""
 UPDATE_RESULT_SUCCESSFUL: Final = "successful"
@@ -116,6 +122,11 @@ CORDONED_FOR_UPDATE: Final = "in-place-update"
 ANNOTATION_DRAIN_RECORD: Final = "machine.sapcloud.io/drain-record"
 """On a Machine, or on the Node that ``mcm drain`` empties: JSON, what a drain under way must not
 forget. Ours."""
+ANNOTATION_DRAIN_WAVE: Final = "machine.sapcloud.io/drain-wave"
+"""On a pod: a whole number; in a drain it goes when all of smaller ones are gone. Ours."""
+ANNOTATION_MIRROR_POD: Final = "kubernetes.io/config.mirror"
+"""On a pod that shows a static one of its node's kubelet."""
+
 ANNOTATION_PRESERVE: Final = "node.machine.sapcloud.io/preserve"
 """On Node or Machine: one of the ``PRESERVE_*`` values."""
 ANNOTATION_LAST_APPLIED_PRESERVE: Final = (

@@ -5,8 +5,9 @@ are the cluster's. :func:`plan` turns a :class:`Snapshot` into requests to make 
 which to look again; :func:`execute` makes them. Neither waits for a pod. A pass may be cancelled at
 any await and repeated by anyone: each request bears the pod's UID, and asking twice is harmless.
 
-What is promised: DaemonSet and mirror pods stay; pods without volumes leave at once, those with
-volumes one after the other, highest priority first; budgets are honoured until the mode says force
+What is promised: DaemonSet and mirror pods stay, and what a label spares; the others leave wave by
+wave (:mod:`mcm.drain.selection`), pods without volumes at once, those with volumes one after the
+other, highest priority first; budgets are honoured until the mode says force
 (a label, the deadline, or a Node dead for five minutes); a forced pass waits for nothing.
 """
 
@@ -17,10 +18,11 @@ from mcm.drain.execution import Action, Attempt, Attempts, Refusal, Verb, execut
 from mcm.drain.marks import cordon_patch, terminating_patch
 from mcm.drain.mode import Force, Mode, go_bool, mode_of
 from mcm.drain.plan import Plan, Snapshot, plan, stuck
-from mcm.drain.selection import Selection, Treatment, select, treatment_of
+from mcm.drain.selection import Arrangement, WaveSettings, arrange, must_go
 
 __all__ = [
     "Action",
+    "Arrangement",
     "Attempt",
     "Attempts",
     "BudgetView",
@@ -28,19 +30,18 @@ __all__ = [
     "Mode",
     "Plan",
     "Refusal",
-    "Selection",
     "Snapshot",
-    "Treatment",
     "Verb",
+    "WaveSettings",
+    "arrange",
     "cordon_patch",
     "execute",
     "go_bool",
     "is_misconfigured",
     "mode_of",
+    "must_go",
     "plan",
-    "select",
     "stuck",
     "terminating_patch",
-    "treatment_of",
     "view_for",
 ]

@@ -6,7 +6,7 @@ on the node; so each pass plans from scratch, and a pass after a restart plans t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import final
@@ -15,7 +15,7 @@ from mcm.api.core import Pod
 from mcm.drain.budgets import BudgetView
 from mcm.drain.execution import Action, Attempt, Verb
 from mcm.drain.mode import Mode
-from mcm.drain.selection import Selection
+from mcm.drain.selection import Arrangement, uses_claims
 
 GRACE_BUFFER = timedelta(seconds=30)
 """What a pod may need beyond its grace period before it counts as stuck."""
@@ -31,7 +31,7 @@ class Snapshot:
     """All a pass looks at. ``budgets`` says what budgets say of a pod; ``retries`` how often a pod
     is asked to leave before it is deleted."""
 
-    selection: Selection
+    arrangement: Arrangement
     mode: Mode
     attempts: Mapping[str, Attempt]
     budgets: Callable[[Pod], BudgetView]
@@ -65,14 +65,15 @@ def plan(snapshot: Snapshot) -> Plan:
 def _forced(snapshot: Snapshot) -> Plan:
     # Grace zero says "the processes are gone": only true where no kubelet runs them any more.
     grace = 0 if snapshot.mode.kubelet_dead else 1
-    return Plan(tuple(Action(Verb.DELETE, pod, grace) for pod in snapshot.selection.taken))
+    return Plan(tuple(Action(Verb.DELETE, pod, grace) for pod in snapshot.arrangement.by_force))
 
 
 def _gentle(snapshot: Snapshot) -> Plan:
     draft = _Draft(snapshot)
-    for pod in snapshot.selection.parallel:
+    for pod in (p for p in snapshot.arrangement.due if not uses_claims(p)):
         draft.treat(pod)
-    draft.treat_serially(snapshot.selection.serial)
+    draft.treat_serially([p for p in snapshot.arrangement.due if uses_claims(p)])
+    draft.leave_alone((*snapshot.arrangement.awaited, *snapshot.arrangement.later))
     return draft.finished()
 
 
@@ -108,6 +109,10 @@ class _Draft:
                 self._waiting.append(pod)
             else:
                 leaving = self.treat(pod)
+
+    def leave_alone(self, pods: Iterable[Pod]) -> None:
+        """Wait for pods that are not to be asked, or not yet."""
+        self._waiting.extend(pods)
 
     def finished(self) -> Plan:
         change = self._snapshot.mode.next_change
@@ -163,6 +168,6 @@ def stuck(snapshot: Snapshot) -> Sequence[Pod]:
     """Return the pods that should have ended by now and have not."""
     return tuple(
         pod
-        for pod in snapshot.selection.taken
+        for pod in snapshot.arrangement.taken
         if pod.metadata.deletion_timestamp is not None and (_leaving_for(pod, snapshot) or 0.0) <= 0
     )

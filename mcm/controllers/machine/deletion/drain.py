@@ -24,7 +24,7 @@ from mcm.controllers.machine.draining.request import (
 )
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.drain import Force, select
+from mcm.drain import Force, must_go
 
 
 @final
@@ -88,7 +88,7 @@ class DrainBeforeDeletion:
         """Say on the Node that it goes, if that takes time. None: go on, as a forced deletion does
         in any case."""
         node = target.owners.own_node(machine)
-        if node is None or not select(pods_on(target.pods, machine.node_name)).taken:
+        if node is None or not any(map(must_go, pods_on(target.pods, machine.node_name))):
             return None
         gentle = not mode_at(self._control.now(), request, machine, node).forced
         if gentle and (wait := self._record.wait_for(machine, CIRCUMSTANCES)):

@@ -19,7 +19,7 @@ from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.last_operation import Marker
 from mcm.controllers.machine.ports import TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.drain import select
+from mcm.drain import must_go
 
 DeletionAct: TypeAlias = Callable[[Machine], Awaitable[StepResult]]
 
@@ -72,6 +72,6 @@ class Deletion:
         if not machine.node_name:
             return self._record.enter(machine, last_operation.terminating(Marker.FIND_NODE))
         machine = self._record.enter(machine, last_operation.terminating(Marker.DRAIN))
-        if select(pods_on(self._target.pods, machine.node_name)).taken:
+        if any(map(must_go, pods_on(self._target.pods, machine.node_name))):
             return await self._record.written(machine)
         return machine

@@ -31,9 +31,9 @@ from mcm.drain import (
     Plan,
     Refusal,
     Snapshot,
+    arrange,
     execute,
     plan,
-    select,
     view_for,
 )
 from mcm.events import EventType
@@ -148,7 +148,7 @@ class _Pass:
         snapshot = self._snapshot(record.attempts)
         step = plan(snapshot)
         # Each round asks at least one pod that was not asked before in this pass.
-        for _ in range(len(snapshot.selection.serial) + 1):
+        for _ in range(len(snapshot.arrangement.taken) + 1):
             if not step.actions:
                 break
             await self._execute(step, record.attempts)
@@ -169,7 +169,9 @@ class _Pass:
 
     def _snapshot(self, attempts: Attempts) -> Snapshot:
         return Snapshot(
-            selection=select(pods_on(self._target.pods, self._machine.node_name)),
+            arrangement=arrange(
+                pods_on(self._target.pods, self._machine.node_name), start=self._request.start
+            ),
             mode=self._mode,
             attempts=attempts.view(),
             budgets=self._budgets,

@@ -31,7 +31,7 @@ class Trouble:
 def trouble_of(snapshot: Snapshot) -> Trouble:
     held = [
         (pod, attempt)
-        for pod in snapshot.selection.taken
+        for pod in snapshot.arrangement.taken
         if (attempt := snapshot.attempts.get(pod.metadata.uid)) and attempt.accepted_at is None
     ]
     late = (f"pod {p.metadata.key}: its grace period is over" for p in stuck(snapshot))

@@ -1,0 +1,33 @@
+"""Which pods of a node a drain takes away, and in which order.
+
+:func:`arrange` puts every pod of a node into exactly one place: left where it is, awaited until it
+completes by itself, or in a wave. A wave begins when the one before is gone. It is pure: what it
+must know beside the pods, how often owners have put pods back, is :class:`Comeback`, which the
+drain's record keeps. What people should know of a pod's place is for :func:`remarks_on` to say.
+"""
+
+from __future__ import annotations
+
+from mcm.drain.selection.arrangement import Arrangement, Left, Stay, arrange, must_go
+from mcm.drain.selection.claims import claims_of, is_finished, uses_claims
+from mcm.drain.selection.comebacks import Comeback, Comebacks, with_eviction
+from mcm.drain.selection.remarks import Remark, RemarkKind, remarks_on
+from mcm.drain.selection.waves import WaveSettings
+
+__all__ = [
+    "Arrangement",
+    "Comeback",
+    "Comebacks",
+    "Left",
+    "Remark",
+    "RemarkKind",
+    "Stay",
+    "WaveSettings",
+    "arrange",
+    "claims_of",
+    "is_finished",
+    "must_go",
+    "remarks_on",
+    "uses_claims",
+    "with_eviction",
+]

@@ -1,0 +1,71 @@
+"""What a pod's own labels and annotations ask of a drain, and which of them nobody understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from mcm.api.core import Pod
+from mcm.api.names import (
+    ANNOTATION_DRAIN_WAVE,
+    LABEL_CLUSTER_API_DRAIN,
+    LABEL_POD_DRAIN,
+)
+
+WAVES = range(-(2**31), 2**31)
+"""The waves that an annotation may name."""
+
+
+class Wish(StrEnum):
+    """Values of the label. Others count as none."""
+
+    SKIP = "skip"
+    WAIT_COMPLETED = "wait-completed"
+
+
+def wish_of(pod: Pod) -> Wish | None:
+    """Read the pod's label; ours wins over Cluster API's, unless nobody understands it."""
+    labels = pod.metadata.labels
+    for label in (LABEL_POD_DRAIN, LABEL_CLUSTER_API_DRAIN):
+        if (wish := _read(labels.get(label, ""))) is not None:
+            return wish
+    return None
+
+
+def asked_wave(pod: Pod) -> int:
+    """Read the pod's annotation. None, and one that is no whole number of 32 bits, is wave 0."""
+    text = pod.metadata.annotations.get(ANNOTATION_DRAIN_WAVE)
+    wave = _wave_in(text) if text is not None else None
+    return wave if wave is not None else 0
+
+
+def misread(pod: Pod) -> Iterator[str]:
+    """Say of each value that nobody understands what it counts as."""
+    for label in (LABEL_POD_DRAIN, LABEL_CLUSTER_API_DRAIN):
+        value = pod.metadata.labels.get(label, "")
+        if value and _read(value) is None:
+            known = " nor ".join(Wish)
+            yield f"its label {label} is {value!r}, neither {known}: it counts as none"
+    text = pod.metadata.annotations.get(ANNOTATION_DRAIN_WAVE)
+    if text is not None and _wave_in(text) is None:
+        what = f"its annotation {ANNOTATION_DRAIN_WAVE} is {_short(text)!r}"
+        yield f"{what}, which is no whole number of 32 bits: it counts as 0"
+
+
+def _read(value: str) -> Wish | None:
+    # Cluster API does not mind the case either.
+    return next((wish for wish in Wish if wish == value.lower()), None)
+
+
+def _wave_in(text: str) -> int | None:
+    if len(text) > 20 or not text.isascii():
+        return None
+    try:
+        wave = int(text)
+    except ValueError:
+        return None
+    return wave if wave in WAVES else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}…"
