@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from mcm.informers.change import Change, Changes, Handler
 from mcm.informers.factory import InformerFactory
+from mcm.informers.freshness import Freshness
 from mcm.informers.informer import Informer, InformerStatus
 from mcm.informers.listwatch import ReflectorOptions
 from mcm.informers.store import Store
@@ -24,6 +25,7 @@ from mcm.informers.writer import Writer
 __all__ = [
     "Change",
     "Changes",
+    "Freshness",
     "Handler",
     "Informer",
     "InformerFactory",

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import random as random_module
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, final
 
@@ -14,6 +15,7 @@ from mcm.api.meta import Resource, T
 from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.informers.change import Change, Changes, Handler
+from mcm.informers.freshness import Freshness
 from mcm.informers.listwatch import ReflectorOptions
 from mcm.informers.reflector import Reflector
 from mcm.informers.stats import InformerStats
@@ -71,6 +73,8 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._backlog: deque[Change[T]] = deque()
         self._synced = asyncio.Event()
+        self._freshness_moved = asyncio.Event()
+        self._waiting_for_freshness: list[Callable[[], None]] = []
         self._started_at: float | None = None
         self._reflector = Reflector(
             source,
@@ -155,6 +159,22 @@ class Informer(Generic[T]):
         silence = self._silence(now)
         return silence is None or silence <= HEALTHY_SILENCE
 
+    def freshness(self, now: float) -> Freshness:
+        """Tell whether the mirror is believed to be current at ``now`` (monotonic seconds): before
+        anything is concluded from something not being there."""
+        return self._reflector.currency.judged(now)
+
+    def when_current(self, handler: Callable[[], None]) -> None:
+        """Call ``handler`` each time the mirror is current that was not, the first time included.
+
+        It may neither wait nor raise, as a handler of changes.
+        """
+        self._waiting_for_freshness.append(handler)
+
+    def freshness_moved(self) -> None:
+        """Have those told who wait for the mirror to be current, if it is so now."""
+        self._freshness_moved.set()
+
     def status(self) -> InformerStatus:
         now = self._clock.monotonic()
         return InformerStatus(
@@ -175,8 +195,30 @@ class Informer(Generic[T]):
         self._started_at = self._clock.monotonic()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reflector.run(), name=f"reflector {self.resource.name}")
+            if self._waiting_for_freshness:
+                group.create_task(self._follow_freshness())
             if self._resync_period:
                 group.create_task(self._resync(self._resync_period))
+
+    async def _follow_freshness(self) -> None:
+        current = False
+        while True:
+            self._freshness_moved.clear()
+            now = self._clock.monotonic()
+            was, current = current, self.freshness(now).current
+            if current and not was:
+                self._tell_current()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._reflector.currency.next_change(now)):
+                    await self._freshness_moved.wait()
+
+    def _tell_current(self) -> None:
+        for handler in self._waiting_for_freshness:
+            try:
+                handler()
+            except Exception:
+                self.stats.handler_errors += 1
+                logger.exception("handler failed", extra={"resource": self.resource.name})
 
     async def _resync(self, period: float) -> None:
         while True:

@@ -15,6 +15,7 @@ from mcm.client.transport import StreamResponse
 from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.informers.change import Changes
+from mcm.informers.freshness import Currency
 from mcm.informers.lines import LineSplitter
 from mcm.informers.listwatch import Ending, FetchPage, ListWatch, OpenWatch, ReflectorOptions, Wait
 from mcm.informers.stats import InformerStats
@@ -43,6 +44,10 @@ class Sink(Protocol[T]):
     def deliver(self, changes: Changes[T]) -> None: ...
 
     async def replaced(self, changes: Changes[T]) -> None: ...
+
+    def freshness_moved(self) -> None:
+        """Take note that :attr:`Reflector.currency` may judge otherwise than before."""
+        ...
 
 
 @final
@@ -74,6 +79,7 @@ class Reflector(Generic[T]):
         self._options = options or ReflectorOptions()
         self._stats = stats or InformerStats()
         self._machine = ListWatch(randomness=randomness, options=self._options)
+        self.currency = Currency(resource.name, clock.now)
         self._decoder = FrameDecoder(resource)
         self._listed: dict[str, T] = {}
         self._bad: dict[str, str] = {}
@@ -106,6 +112,7 @@ class Reflector(Generic[T]):
         except Exception as error:
             # Whatever it was: it is logged and counted, and the only way on is to try again.
             self._note_failure("list", error)
+            self._note_freshness(self.currency.failed(error))
             self._machine.failed(error)
             return
         self._heard()
@@ -134,6 +141,7 @@ class Reflector(Generic[T]):
         self._forget_listed()
         changes = self._store.replace(items, self._machine.version, unreadable=bad)
         await self._sink.replaced(changes)
+        self._note_freshness(self.currency.listed(self._clock.monotonic()))
 
     def _forget_listed(self) -> None:
         self._listed, self._bad = {}, {}
@@ -159,12 +167,20 @@ class Reflector(Generic[T]):
                 ) as response,
             ):
                 opened = True
-                self._machine.opened(self._heard())
+                now = self._heard()
+                self._machine.opened(now)
+                self._note_freshness(self.currency.opened(now))
                 end = await self._read(response, silence)
         except Exception as error:
             # As for lists. After the headers it is the stream that ended, before them the request.
             end = self._end_of_stream(error) if opened else _refusal(error)
         self._report_end(end, opened=opened)
+        self._note_freshness(self._took_end(end, opened=opened))
+
+    def _took_end(self, end: Ending | Exception, *, opened: bool) -> bool:
+        if opened:
+            return self.currency.ended(self._clock.monotonic())
+        return isinstance(end, Exception) and self.currency.failed(end)
 
     def _report_end(self, end: Ending | Exception, *, opened: bool) -> None:
         now = self._clock.monotonic()
@@ -258,6 +274,7 @@ class Reflector(Generic[T]):
         self._stats.events[EventType.BOOKMARK] += 1
         if not self._machine.listing:
             self._advance(bookmark.version)
+            self._note_freshness(self.currency.bookmarked())
         elif bookmark.ends_list:
             self._machine.initial_events_end(bookmark.version)
             await self._replace()
@@ -287,7 +304,12 @@ class Reflector(Generic[T]):
     def _heard(self) -> float:
         now = self._clock.monotonic()
         self._stats.last_heard = now
+        self._note_freshness(self.currency.heard(now))
         return now
+
+    def _note_freshness(self, moved: bool) -> None:
+        if moved:
+            self._sink.freshness_moved()
 
     def _note_failure(self, verb: str, error: Exception) -> None:
         self._stats.failures[type(error).__name__] += 1

@@ -81,7 +81,11 @@ class Mirror:
 
 @asynccontextmanager
 async def mirroring(
-    server: ApiServer, *, options: ReflectorOptions | None = None, seed: int = 0
+    server: ApiServer,
+    *,
+    options: ReflectorOptions | None = None,
+    seed: int = 0,
+    on_current: Callable[[Mirror], None] | None = None,
 ) -> AsyncIterator[Mirror]:
     clock = LoopClock(EPOCH)
     informer = Informer(
@@ -99,9 +103,12 @@ async def mirroring(
         assert not newer(version, informer.store.resource_version)
 
     server.on_watch = within_what_the_store_has
+    if on_current is not None:
+        informer.when_current(lambda: on_current(mirror))
     task = asyncio.create_task(informer.run())
+    mirror = Mirror(server, informer, replay, clock, task)
     try:
-        yield Mirror(server, informer, replay, clock, task)
+        yield mirror
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -115,11 +122,13 @@ def on_mirror(
     server: Callable[[], ApiServer] = ApiServer,
     options: ReflectorOptions | None = None,
     seed: int = 0,
+    on_current: Callable[[Mirror], None] | None = None,
 ) -> R:
-    """Run a scenario on virtual time against a server and an informer that mirrors it."""
+    """Run a scenario on virtual time against a server and an informer that mirrors it;
+    ``on_current`` is called each time the mirror is current again."""
 
     async def main() -> R:
-        async with mirroring(server(), options=options, seed=seed) as mirror:
+        async with mirroring(server(), options=options, seed=seed, on_current=on_current) as mirror:
             return await scenario(mirror)
 
     return run_virtual(main)
