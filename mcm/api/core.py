@@ -82,6 +82,7 @@ class Volume(ApiStruct, frozen=True, kw_only=True):
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
     ephemeral: JSONObject | None = None
+    csi: JSONObject | None = None
     empty_dir: JSONObject | None = None
 
 
@@ -95,6 +96,7 @@ class PodSpec(ApiStruct, frozen=True, kw_only=True):
 class PodCondition(ApiStruct, frozen=True, kw_only=True):
     type: str
     status: str
+    reason: str = ""
 
 
 class PodStatus(ApiStruct, frozen=True, kw_only=True):
@@ -110,6 +112,8 @@ class Pod(ApiStruct, frozen=True, kw_only=True):
 
 class PersistentVolumeClaimSpec(ApiStruct, frozen=True, kw_only=True):
     volume_name: str = ""
+    """The PersistentVolume it is bound to; empty as long as it is bound to none."""
+    access_modes: tuple[str, ...] = ()
 
 
 class PersistentVolumeClaim(ApiStruct, frozen=True, kw_only=True):
@@ -118,13 +122,16 @@ class PersistentVolumeClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolume(ApiStruct, frozen=True, kw_only=True):
-    """``spec`` stays raw: which volume it means is the provider's to say."""
+    """``spec`` stays raw: which volume it means may be the provider's to say."""
 
     metadata: ObjectMeta
     spec: JSONObject = {}
 
 
 class VolumeAttachmentSource(ApiStruct, frozen=True, kw_only=True):
+    """What is attached without being a PersistentVolume (``inlineVolumeSpec``) is not read: it has
+    no name here."""
+
     persistent_volume_name: str = ""
 
 
@@ -134,8 +141,16 @@ class VolumeAttachmentSpec(ApiStruct, frozen=True, kw_only=True):
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
+class VolumeError(ApiStruct, frozen=True, kw_only=True):
+    """The last failure; its time is left out, so that the same one once more wakes nobody."""
+
+    message: str = ""
+
+
 class VolumeAttachmentStatus(ApiStruct, frozen=True, kw_only=True):
     attached: bool = False
+    attach_error: VolumeError | None = None
+    detach_error: VolumeError | None = None
 
 
 class VolumeAttachment(ApiStruct, frozen=True, kw_only=True):
