@@ -48,6 +48,8 @@ class InformerStatus:
 class Informer(Generic[T]):
     """Mirrors ``resource`` (of one namespace, or of all if ``namespace`` is empty).
 
+    With a ``field_selector`` only what it selects; what it selects no more counts as gone.
+
     Handlers are called one after the other, in the order in which they were added, after the store
     and its indexes hold the change. For each key the changes a handler sees form a chain: ``old``
     is what it was last told. ``synced`` is set when every handler has seen the whole first list.
@@ -60,6 +62,7 @@ class Informer(Generic[T]):
         *,
         clock: Clock,
         namespace: str = "",
+        field_selector: str = "",
         options: ReflectorOptions | None = None,
         randomness: random_module.Random | None = None,
         resync_period: float | None = None,
@@ -82,6 +85,7 @@ class Informer(Generic[T]):
             sink=self,
             clock=clock,
             namespace=namespace,
+            field_selector=field_selector,
             options=options or ReflectorOptions(),
             randomness=randomness or random_module.Random(),
             stats=self.stats,

@@ -67,12 +67,14 @@ class Reflector(Generic[T]):
         clock: Clock,
         randomness: random_module.Random,
         namespace: str = "",
+        field_selector: str = "",
         options: ReflectorOptions | None = None,
         stats: InformerStats | None = None,
     ) -> None:
         self._source = source
         self._resource = resource
         self._namespace = namespace
+        self._field_selector = field_selector
         self._sink = sink
         self._store = sink.store
         self._clock = clock
@@ -105,6 +107,7 @@ class Reflector(Generic[T]):
             page = await self._source.list_page(
                 self._resource,
                 namespace=self._namespace,
+                field_selector=self._field_selector,
                 limit=request.limit,
                 continue_token=request.continue_token,
                 resource_version=request.resource_version,
@@ -161,6 +164,7 @@ class Reflector(Generic[T]):
                     self._resource,
                     namespace=self._namespace,
                     resource_version=request.resource_version,
+                    field_selector=self._field_selector,
                     timeout_seconds=request.timeout_seconds,
                     send_initial_events=request.streamed_list,
                     read_timeout=self._options.silence,
