@@ -7,6 +7,7 @@ import random
 from datetime import UTC, datetime
 
 from mcm.api.core import NODES
+from mcm.api.meta import JSONObject
 from mcm.client.client import Client
 from mcm.clock import LoopClock
 from mcm.informers import Informer
@@ -21,7 +22,7 @@ def test_what_the_selector_selects_no_more_is_gone() -> None:
         clock = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
         server = ApiServer(clock=clock, random=random.Random(1))
         client = Client(LoopbackTransport(server), clock=clock)
-        nodes = [
+        nodes: list[JSONObject] = [
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {}}
             for name in ("one", "two")
         ]
