@@ -7,6 +7,7 @@ parses without effect are accepted without effect, too.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -72,6 +73,29 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         return tuple(item.strip() for item in str(value).split(",") if item.strip())
 
 
+@final
+class CommaNumbers(click.ParamType[tuple[int, ...]]):
+    """``0,1000``; blanks around the commas do not count."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        items = (item.strip() for item in str(value).split(","))
+        return tuple(self._number(item, param, ctx) for item in items if item)
+
+    def _number(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if not _NUMBER.fullmatch(text):
+            self.fail(f"{text!r} is no whole number (expected some, as 0,1000)", param, ctx)
+        return int(text)
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class _Flag:
     """A flag and the field it sets: of Options, LeaderElection or ControllerSettings."""
@@ -125,6 +149,8 @@ _SETTINGS_HELP = {
     "machine-inplace-update-timeout": "Time an in-place update of a drained node may take.",
     "machine-preserve-timeout": "How long a preserved machine is kept, unless it says otherwise.",
     "machine-max-evict-retries": "Evictions of a pod before it is deleted.",
+    "machine-drain-priority-waves":
+        "Pod priorities, ascending, by commas; pods below each leave first. None: all at once.",
     "machine-pv-detach-timeout": "Time to wait for volumes to detach.",
     "machine-pv-reattach-timeout": "Time to wait for volumes to attach elsewhere.",
     "machine-max-concurrent-replacements":
@@ -149,6 +175,9 @@ _SETTINGS_HELP = {
     "autoscaler-scaledown-annotation-during-rollout":
         "Keep the autoscaler off nodes during a rollout.",
 }  # fmt: skip
+
+_OF_NUMBERS = frozenset({"machine-drain-priority-waves"})
+"""Flags whose items are numbers: an empty default does not tell."""
 
 WITHOUT_EFFECT = (
     "cloud-provider",
@@ -229,7 +258,8 @@ def _option(flag: _Flag, default: object) -> Callable[[F], F]:
         )  # fmt: skip
     if isinstance(default, tuple):
         return click.option(
-            f"--{flag.name}", default=",".join(default), type=CommaList(),
+            f"--{flag.name}", default=",".join(default),
+            type=CommaNumbers() if flag.name in _OF_NUMBERS else CommaList(),
             show_default=True, help=flag.help,
         )  # fmt: skip
     return click.option(

@@ -24,8 +24,8 @@ import msgspec
 import orjson
 
 from mcm.api import nesting
-from mcm.api.core import Node
-from mcm.api.interning import share_condition_texts
+from mcm.api.core import Node, Pod
+from mcm.api.interning import share_condition_texts, share_tolerations
 from mcm.api.machine import Machine
 from mcm.api.meta import ApiStruct, Fault, JSONObject, KubeObject, ObjectMeta, Resource, T
 from mcm.api.names import ANNOTATION_INITIAL_EVENTS_END
@@ -205,6 +205,8 @@ def _shared(obj: T) -> T:
     """Let an object that was just decoded share its repeated texts with the others."""
     if isinstance(obj, Machine | Node):
         share_condition_texts(obj.status.conditions)
+    elif isinstance(obj, Pod):
+        share_tolerations(obj)
     return obj
 
 

@@ -86,8 +86,21 @@ class Volume(ApiStruct, frozen=True, kw_only=True):
     empty_dir: JSONObject | None = None
 
 
+class Toleration(ApiStruct, frozen=True, kw_only=True):
+    """Matching lives in :mod:`mcm.api.tolerations`."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
 class PodSpec(ApiStruct, frozen=True, kw_only=True):
+    """Tolerations are mostly the same few, and shared (:mod:`mcm.api.interning`): they cost a pod 8
+    bytes of 2,700, rather than 900. Affinities would be the next 170, and are left out."""
+
     node_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
     volumes: tuple[Volume, ...] = ()
     priority: int = 0
     termination_grace_period_seconds: int | None = None

@@ -122,9 +122,6 @@ CORDONED_FOR_UPDATE: Final = "in-place-update"
 ANNOTATION_DRAIN_RECORD: Final = "machine.sapcloud.io/drain-record"
 """On a Machine, or on the Node that ``mcm drain`` empties: JSON, what a drain under way must not
 forget. Ours."""
-ANNOTATION_DRAINED_BY: Final = "machine.sapcloud.io/drained-by"
-"""On a Node that ``mcm drain`` was told to empty: JSON, who told it, and whether the cordon is
-ours."""
 ANNOTATION_DRAIN_WAVE: Final = "machine.sapcloud.io/drain-wave"
 """On a pod: a whole number; in a drain it goes when all of smaller ones are gone. Ours."""
 ANNOTATION_MIRROR_POD: Final = "kubernetes.io/config.mirror"
@@ -172,6 +169,8 @@ TAINT_INSTANCE_NOT_READY: Final = "node.machine.sapcloud.io/instance-not-ready"
 """By the kubelet, when it registers; taken off when the machine becomes Running."""
 TAINT_PRESERVED: Final = "node.machine.sapcloud.io/preserved"
 """Effect NoSchedule; on Nodes of preserved failed machines."""
+TAINT_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+"""Effect NoSchedule; what a pod must tolerate to be put onto a cordoned Node."""
 TAINT_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 EFFECT_NO_SCHEDULE: Final = "NoSchedule"

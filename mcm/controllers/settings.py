@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 from mcm.api.validation import DEFAULT_MAX_REPLICAS
+from mcm.drain.selection.waves import problems_of
 
 NOT_ACTED_ON_YET: Final = frozenset(
     {
@@ -68,6 +69,10 @@ class ControllerSettings:
     """How long a drained machine's update in place may take before it has failed."""
     max_evict_retries: int = field(default=360, metadata=_flag("machine-max-evict-retries"))
     """Evictions tried per pod before it is deleted by force (360 = 2 h at one per 20 s)."""
+    drain_priority_waves: tuple[int, ...] = field(
+        default=(), metadata=_flag("machine-drain-priority-waves")
+    )
+    """Priorities, ascending: pods that reach one leave after those that do not are gone."""
     pv_detach_timeout: timedelta = field(
         default=timedelta(minutes=2), metadata=_flag("machine-pv-detach-timeout")
     )
@@ -151,6 +156,10 @@ class ControllerSettings:
             f"--{flag_of('node_conditions')}: {condition!r} is no condition type"
             for condition in self.node_conditions
             if not condition or condition != condition.strip()
+        ]
+        problems += [
+            f"--{flag_of('drain_priority_waves')}: {problem}"
+            for problem in problems_of(self.drain_priority_waves)
         ]
         problems += [
             f"--{flag_of(name)}: must be a number above 0 (above 1 switches it off)"

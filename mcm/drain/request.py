@@ -7,6 +7,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import final
 
+from mcm.api.core import Taint
+from mcm.api.names import EFFECT_NO_SCHEDULE, TAINT_PRESERVED
+from mcm.drain.selection.comebacks import CORDON
+from mcm.drain.selection.waves import ONE_WAVE, WaveSettings
+
 
 class Purpose(StrEnum):
     """Why the Node is to be empty."""
@@ -48,3 +53,11 @@ class DrainRequest:
     """Somebody wants the pods deleted at once."""
     purpose: Purpose
     limits: Limits = Limits()
+    waves: WaveSettings = ONE_WAVE
+
+    @property
+    def barrier(self) -> Taint:
+        """What keeps new pods off the Node: a pod that tolerates it may come back."""
+        if self.purpose is Purpose.PRESERVATION:
+            return Taint(key=TAINT_PRESERVED, effect=EFFECT_NO_SCHEDULE)
+        return CORDON

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import force_setattr
 
-from mcm.api.core import Node
-from mcm.api.interning import share_condition_texts
+from mcm.api.core import Node, Pod
+from mcm.api.interning import share_condition_texts, share_tolerations
 from mcm.api.machine import Machine
 from mcm.api.meta import T
 
@@ -18,6 +18,8 @@ def share_repeated(obj: T, known: T | None) -> None:
     ``known`` is the state it succeeds. What comes out of :mod:`mcm.api.codec` needs this no more;
     what a watch's own decoder makes does.
     """
+    if isinstance(obj, Pod):
+        share_tolerations(obj)
     if not isinstance(obj, _WITH_CONDITIONS):
         return
     conditions = obj.status.conditions

@@ -11,6 +11,7 @@ from mcm.api.durations import parse_duration
 from mcm.api.machine import Machine
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.controllers.settings import ControllerSettings
+from mcm.drain.selection import WaveSettings
 
 EVICTION_INTERVAL = timedelta(seconds=20)
 """One eviction attempt a pod in this time: how a number of retries becomes a length of time."""
@@ -27,6 +28,7 @@ class MachineSettings:
     preserve_timeout: timedelta
     in_place_update_timeout: timedelta
     evict_retries: int
+    drain_waves: WaveSettings
     node_conditions: frozenset[str]
 
 
@@ -53,6 +55,7 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
             (spec.in_place_update_timeout,), defaults.inplace_update_timeout
         ),
         evict_retries=_evictions(retries, drain),
+        drain_waves=WaveSettings(defaults.drain_priority_waves),
         node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )
 

@@ -8,16 +8,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import final
 
-from mcm.api.core import Pod
+from mcm.api.core import Pod, Taint
 from mcm.api.names import ANNOTATION_MIRROR_POD
 from mcm.drain.selection.claims import is_finished
-from mcm.drain.selection.comebacks import NO_COMEBACKS, Comebacks, returns_for_ever
+from mcm.drain.selection.comebacks import CORDON, NO_COMEBACKS, Comebacks, returns_for_ever
 from mcm.drain.selection.waves import (
     ONE_WAVE,
     Turn,
     WaveSettings,
     in_order,
-    is_infrastructure,
     turn_of,
 )
 from mcm.drain.selection.wishes import Wish, wish_of
@@ -50,6 +49,8 @@ class Arrangement:
     """Not asked to go, but waited for until they complete, at most until the deadline."""
     waves: tuple[tuple[Pod, ...], ...] = ()
     """To take away, the first wave first; none is empty. In a wave, in the order of asking."""
+    infrastructure_from: int = 0
+    """The place in ``waves`` from which on they are of pods that the node lives by."""
 
     @property
     def taken(self) -> tuple[Pod, ...]:
@@ -64,7 +65,7 @@ class Arrangement:
     @property
     def due(self) -> tuple[Pod, ...]:
         """The wave whose turn it is. What the node lives by stays while pods are awaited."""
-        if not self.waves or (self.awaited and is_infrastructure(self.waves[0][-1])):
+        if not self.waves or (self.awaited and not self.infrastructure_from):
             return ()
         return self.waves[0]
 
@@ -81,18 +82,23 @@ def arrange(
     start: datetime,
     settings: WaveSettings = ONE_WAVE,
     comebacks: Comebacks = NO_COMEBACKS,
+    barrier: Taint = CORDON,
 ) -> Arrangement:
     """Put the pods of one node into their places.
 
     ``start`` of the drain tells pods that came later from those it was asked for; ``comebacks`` is
-    what its record knows of them (:func:`mcm.drain.selection.comebacks.with_eviction`).
+    what its record knows of them (:func:`mcm.drain.selection.comebacks.with_eviction`), and
+    ``barrier`` is what keeps new pods off the node.
     """
     left: list[Left] = []
     awaited: list[Pod] = []
     waves: dict[Turn, list[Pod]] = {}
     finished: list[Pod] = []
     for pod in pods:
-        if (why := _stays(pod, start, comebacks)) is not None:
+        why = _lasting_stay(pod)
+        if why is None and returns_for_ever(pod, comebacks, start, barrier):
+            why = Stay.COMES_BACK
+        if why is not None:
             left.append(Left(pod, why))
         elif is_finished(pod):
             finished.append(pod)
@@ -100,34 +106,21 @@ def arrange(
             awaited.append(pod)
         else:
             waves.setdefault(turn_of(pod, settings), []).append(pod)
-    ordered = [waves[turn] for turn in sorted(waves)]
+    ordinary = [waves[turn] for turn in sorted(waves) if not turn.infrastructure]
+    last = [waves[turn] for turn in sorted(waves) if turn.infrastructure]
+    if finished:  # They run nothing: they go with the first, whatever wave they are of.
+        ordinary = [[*finished, *(ordinary[0] if ordinary else ())], *ordinary[1:]]
     return Arrangement(
         left=tuple(sorted(left, key=lambda left: left.pod.metadata.key)),
         awaited=tuple(sorted(awaited, key=lambda pod: pod.metadata.key)),
-        waves=_with_finished(ordered, finished),
+        waves=tuple(in_order(wave) for wave in (*ordinary, *last)),
+        infrastructure_from=len(ordinary),
     )
 
 
 def must_go(pod: Pod) -> bool:
     """Tell whether a drain waits until the pod is gone. One that comes back for ever counts too."""
     return _lasting_stay(pod) is None
-
-
-def _with_finished(waves: list[list[Pod]], finished: list[Pod]) -> tuple[tuple[Pod, ...], ...]:
-    """Finished pods go with the first wave, whatever wave they are of: they run nothing.
-
-    But infrastructure must wait for nobody's sake that is awaited, and they need not."""
-    if not finished:
-        return tuple(in_order(wave) for wave in waves)
-    if not waves or is_infrastructure(waves[0][0]):
-        waves = [[], *waves]
-    return tuple(in_order(wave) for wave in ([*waves[0], *finished], *waves[1:]))
-
-
-def _stays(pod: Pod, start: datetime, comebacks: Comebacks) -> Stay | None:
-    if (why := _lasting_stay(pod)) is not None:
-        return why
-    return Stay.COMES_BACK if returns_for_ever(pod, comebacks, start) else None
 
 
 def _lasting_stay(pod: Pod) -> Stay | None:

@@ -12,8 +12,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from mcm.api.core import Pod
+from mcm.api.core import Pod, Taint
+from mcm.api.names import EFFECT_NO_SCHEDULE, TAINT_UNSCHEDULABLE
+from mcm.api.tolerations import tolerates
 
+CORDON: Final = Taint(key=TAINT_UNSCHEDULABLE, effect=EFFECT_NO_SCHEDULE)
 MOST: Final = 2
 """How often an owner's pods may come back and be taken away once more."""
 
@@ -34,11 +37,13 @@ Comebacks: TypeAlias = Mapping[str, Comeback]
 NO_COMEBACKS: Final[Comebacks] = MappingProxyType({})
 
 
-def with_eviction(comebacks: Comebacks, pod: Pod, *, start: datetime, now: datetime) -> Comebacks:
+def with_eviction(
+    comebacks: Comebacks, pod: Pod, *, start: datetime, now: datetime, barrier: Taint = CORDON
+) -> Comebacks:
     """Return ``comebacks`` after the eviction of ``pod`` was accepted; the same object, if it had
-    not come back."""
+    not come back. ``barrier`` is what keeps new pods off the node."""
     owner = pod.metadata.controller_ref()
-    if owner is None or not came_back(pod, start):
+    if owner is None or not came_back(pod, start, barrier):
         return comebacks
     before = comebacks.get(owner.uid)
     created = pod.metadata.creation_timestamp or now
@@ -49,16 +54,19 @@ def with_eviction(comebacks: Comebacks, pod: Pod, *, start: datetime, now: datet
     return {**comebacks, owner.uid: Comeback(times, max(now, created))}
 
 
-def came_back(pod: Pod, start: datetime) -> bool:
-    """Tell whether the pod came after the drain's ``start`` because no cordon keeps it away."""
+def came_back(pod: Pod, start: datetime, barrier: Taint) -> bool:
+    """Tell whether the pod came after the drain's ``start``, and may, as it tolerates ``barrier``.
+
+    One that does not was only faster than the barrier: no other one follows it.
+    """
     created = pod.metadata.creation_timestamp
-    return created is not None and created > start
+    return created is not None and created > start and tolerates(pod.spec.tolerations, barrier)
 
 
-def returns_for_ever(pod: Pod, comebacks: Comebacks, start: datetime) -> bool:
+def returns_for_ever(pod: Pod, comebacks: Comebacks, start: datetime, barrier: Taint) -> bool:
     """Tell whether to evict it would only bring another one like it."""
     owner = pod.metadata.controller_ref()
     if owner is None or (past := comebacks.get(owner.uid)) is None or past.times < MOST:
         return False
     created = pod.metadata.creation_timestamp
-    return came_back(pod, start) and created is not None and created > past.since
+    return came_back(pod, start, barrier) and created is not None and created > past.since

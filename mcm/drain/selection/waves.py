@@ -7,19 +7,26 @@ the like must serve until the others are gone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from itertools import pairwise
+from typing import Final, NamedTuple, final
 
 from mcm.api.core import Pod
+from mcm.api.tolerations import tolerates_everything
 from mcm.drain.selection.claims import is_finished, uses_claims
-from mcm.drain.selection.wishes import asked_wave
+from mcm.drain.selection.wishes import INT32, asked_wave
 
 SYSTEM_NODE_CRITICAL: Final = 2_000_001_000
 """The priority of the class of that name, the highest that Kubernetes itself defines."""
 
-Turn: TypeAlias = tuple[bool, int, int]
-"""Infrastructure or not, the wave that the pod asks for, the class of its priority: compared."""
+
+class Turn(NamedTuple):
+    """What decides about a pod's wave, in this order."""
+
+    infrastructure: bool
+    asked: int
+    priority_class: int
 
 
 @final
@@ -35,23 +42,34 @@ ONE_WAVE: Final = WaveSettings()
 """As the contract has it."""
 
 
-def turn_of(pod: Pod, settings: WaveSettings) -> Turn:
-    """Return what decides about the wave of a pod that is taken away.
+def problems_of(priorities: Sequence[int]) -> list[str]:
+    """Return why these cannot be the priorities of :class:`WaveSettings`; empty if they can."""
+    problems = [
+        f"{priority} can be no pod's priority (a whole number of 32 bits)"
+        for priority in priorities
+        if priority not in INT32
+    ]
+    if any(second <= first for first, second in pairwise(priorities)):
+        shown = ",".join(map(str, priorities))
+        problems.append(f"must ascend, each priority above the one before, and are {shown}")
+    return problems
 
-    A finished pod keeps nobody waiting: it is of the first wave there is, as the caller sees to.
-    """
-    return (
-        is_infrastructure(pod),
-        asked_wave(pod),
-        bisect_right(settings.priorities, pod.spec.priority),
+
+def turn_of(pod: Pod, settings: WaveSettings) -> Turn:
+    """Return what decides about the wave of a pod that is taken away and has not finished."""
+    return Turn(
+        infrastructure=is_infrastructure(pod),
+        asked=asked_wave(pod),
+        priority_class=bisect_right(settings.priorities, pod.spec.priority),
     )
 
 
 def is_infrastructure(pod: Pod) -> bool:
-    """Tell whether others on the node may live by it: it is critical to the node, or it is bound to
-    it and tolerates everything, as a DaemonSet's pods do."""
-    spec = pod.spec
-    return spec.priority >= SYSTEM_NODE_CRITICAL
+    """Tell whether others on the node may live by it: it is critical to the node, or is as a
+    DaemonSet's pod: it tolerates everything, and none is made of it elsewhere."""
+    if pod.spec.priority >= SYSTEM_NODE_CRITICAL:
+        return True
+    return pod.metadata.controller_ref() is None and tolerates_everything(pod.spec.tolerations)
 
 
 def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:

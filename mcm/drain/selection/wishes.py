@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import Final
 
 from mcm.api.core import Pod
 from mcm.api.names import (
@@ -12,8 +13,8 @@ from mcm.api.names import (
     LABEL_POD_DRAIN,
 )
 
-WAVES = range(-(2**31), 2**31)
-"""The waves that an annotation may name."""
+INT32: Final = range(-(2**31), 2**31)
+"""The waves that an annotation may name, and the priorities there are."""
 
 
 class Wish(StrEnum):
@@ -64,7 +65,7 @@ def _wave_in(text: str) -> int | None:
         wave = int(text)
     except ValueError:
         return None
-    return wave if wave in WAVES else None
+    return wave if wave in INT32 else None
 
 
 def _short(text: str) -> str:

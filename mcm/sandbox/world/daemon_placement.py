@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from mcm.api.core import Toleration
 from mcm.api.meta import JSONObject
-from mcm.sandbox.world.kinds import Node, Pod, PodSpec, Toleration
-from mcm.sandbox.world.placement import untolerated
+from mcm.api.tolerations import untolerated
+from mcm.sandbox.world.kinds import Node, Pod, PodSpec
 
 LABEL_HASH = "controller-revision-hash"
 

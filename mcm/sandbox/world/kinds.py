@@ -29,13 +29,6 @@ class Node(core.Node, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
-class Toleration(ApiStruct, frozen=True, kw_only=True):
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
 class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
     requests: dict[str, Quantity] = {}
 
@@ -47,7 +40,6 @@ class Container(ApiStruct, frozen=True, kw_only=True):
 class PodSpec(core.PodSpec, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     node_selector: dict[str, str] = {}
-    tolerations: tuple[Toleration, ...] = ()
     scheduler_name: str = ""
 
 

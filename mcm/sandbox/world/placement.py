@@ -9,12 +9,13 @@ from decimal import Decimal
 from typing import final
 
 from mcm.api.core import Taint
+from mcm.api.names import EFFECT_NO_SCHEDULE, TAINT_UNSCHEDULABLE
 from mcm.api.quantities import parse_quantity
-from mcm.sandbox.world.kinds import Node, Pod, Quantity, Toleration
+from mcm.api.tolerations import tolerates, untolerated
+from mcm.sandbox.world.kinds import Node, Pod, Quantity
 
 _PODS = "pods"
-_UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-_BARRING = ("NoSchedule", "NoExecute")
+_UNSCHEDULABLE = Taint(key=TAINT_UNSCHEDULABLE, effect=EFFECT_NO_SCHEDULE)
 
 Amounts = Mapping[str, Decimal]
 
@@ -80,27 +81,6 @@ def obstacle(pod: Pod, needs: Amounts, candidate: Candidate) -> str:
     if lacking:
         return "Too many pods" if lacking == _PODS else f"Insufficient {lacking}"
     return ""
-
-
-def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """Return the first taint that keeps a pod with these tolerations away."""
-    barring = (t for t in taints if t.effect in _BARRING)
-    return next((t for t in barring if not tolerates(tolerations, t)), None)
-
-
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    return any(_tolerates(t, taint) for t in tolerations)
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """No effect means every effect; no key, with Exists, every taint."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and toleration.value == taint.value
 
 
 def needs_of(pod: Pod) -> Amounts:

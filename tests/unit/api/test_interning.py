@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from mcm.api import interning
-from mcm.api.core import NodeCondition
+from mcm.api.codec import decode_object
+from mcm.api.core import PODS, NodeCondition, Pod, PodSpec, Toleration
+from mcm.api.meta import ObjectMeta
 
 
 def _condition(number: int, message: str = "") -> NodeCondition:
@@ -28,3 +30,21 @@ def test_the_memory_of_texts_is_bounded() -> None:
     for number in range(10_000):
         interning.share_condition_texts((_condition(number),))
     assert len(interning._texts) <= interning._LIMIT + 4
+
+
+def _pod(key: str) -> Pod:
+    tolerations = (Toleration(key=key, operator="Exists"),)
+    return Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(tolerations=tolerations))
+
+
+def test_equal_tolerations_of_decoded_pods_become_the_same_ones() -> None:
+    body = b'{"metadata":{"name":"p"},"spec":{"tolerations":[{"key":"k","operator":"Exists"}]}}'
+    first, second = decode_object(PODS, body), decode_object(PODS, body)
+    assert first == second == _pod("k")
+    assert first.spec.tolerations is second.spec.tolerations
+
+
+def test_the_memory_of_tolerations_is_bounded() -> None:
+    for number in range(10_000):
+        interning.share_tolerations(_pod(f"key-{number}"))
+    assert len(interning._tolerations) <= interning._LIMIT + 1

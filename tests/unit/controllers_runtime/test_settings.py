@@ -21,6 +21,7 @@ DOCUMENTED = {
     "machine-drain-timeout": "2h0m0s",
     "machine-inplace-update-timeout": "20m0s",
     "machine-max-evict-retries": 360,
+    "machine-drain-priority-waves": (),
     "machine-pv-detach-timeout": "2m0s",
     "machine-pv-reattach-timeout": "1m30s",
     "machine-preserve-timeout": "96h0m0s",
@@ -74,6 +75,9 @@ def test_no_retry_after_exhaustion_means_the_default_one() -> None:
         ({"max_evict_retries": -1}, "--machine-max-evict-retries:"),
         ({"drain_timeout": timedelta(seconds=-1)}, "--machine-drain-timeout:"),
         ({"min_resync_period": timedelta(seconds=-1)}, "--min-resync-period:"),
+        ({"drain_priority_waves": (1, 1)}, "--machine-drain-priority-waves: must ascend"),
+        ({"drain_priority_waves": (0, 1000, 10)}, "--machine-drain-priority-waves: must ascend"),
+        ({"drain_priority_waves": (2**31,)}, "--machine-drain-priority-waves: 2147483648 can"),
         ({"node_conditions": ("Ready", "")}, "--node-conditions:"),
         ({"node_conditions": (" Ready",)}, "--node-conditions:"),
         (
@@ -99,6 +103,7 @@ def test_all_problems_are_told_at_once() -> None:
         {"max_evict_retries": 0},
         {"pv_detach_timeout": timedelta()},
         {"node_conditions": ()},
+        {"drain_priority_waves": (-10, 0, 2_000_000_000)},
         {"apiserver_statuscheck_timeout": timedelta(minutes=1)},
     ],
 )

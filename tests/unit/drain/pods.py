@@ -13,6 +13,7 @@ from mcm.api.core import (
     PodDisruptionBudgetStatus,
     PodSpec,
     PodStatus,
+    Toleration,
     Volume,
 )
 from mcm.api.meta import JSONObject, LabelSelector, ObjectMeta, OwnerReference
@@ -32,12 +33,18 @@ def pod(
     mirror: bool = False,
     phase: str = "Running",
     deleted: datetime | None = None,
+    created: datetime | None = None,
     labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    tolerations: tuple[Toleration, ...] = (),
+    empty_dir: bool = False,
+    uid: str = "",
 ) -> Pod:
     template: JSONObject = {"volumeClaimTemplate": {}}
     volumes = (
         *(Volume(name=c, persistent_volume_claim=ClaimVolumeSource(claim_name=c)) for c in claims),
         *(Volume(name=e, ephemeral=template) for e in ephemeral),
+        *((Volume(name="scratch", empty_dir={}),) if empty_dir else ()),
     )
     reference = OwnerReference(
         api_version="apps/v1", kind=owner, name="owner", uid="owner-uid", controller=True
@@ -46,13 +53,17 @@ def pod(
         metadata=ObjectMeta(
             name=name,
             namespace=namespace,
-            uid=f"uid-{name}",
+            uid=uid or f"uid-{name}",
             labels=labels or {},
-            annotations={"kubernetes.io/config.mirror": "x"} if mirror else {},
+            annotations={
+                **(annotations or {}),
+                **({"kubernetes.io/config.mirror": "x"} if mirror else {}),
+            },
             owner_references=(reference,) if owner else (),
+            creation_timestamp=created,
             deletion_timestamp=deleted,
         ),
-        spec=PodSpec(node_name="node", volumes=volumes, priority=priority),
+        spec=PodSpec(node_name="node", volumes=volumes, priority=priority, tolerations=tolerations),
         status=PodStatus(phase=phase),
     )
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from mcm.api.core import Secret
+from mcm.api.core import PODS, Pod, Secret
 from mcm.api.machine import MACHINES, Machine
 from mcm.api.meta import ObjectMeta
 from mcm.informers import Store
@@ -46,3 +46,22 @@ def test_kinds_without_conditions_are_left_alone() -> None:
     secret = Secret(metadata=ObjectMeta(name="s"), data={"a": "b"})
     share_repeated(secret, None)
     assert secret == Secret(metadata=ObjectMeta(name="s"), data={"a": "b"})
+
+
+def decoded_pod(name: str) -> Pod:
+    obj = {
+        "metadata": {"name": name, "uid": name, "resourceVersion": "7"},
+        "spec": {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+    }
+    frame = FrameDecoder(PODS).decode(json.dumps({"type": "ADDED", "object": obj}).encode())
+    assert isinstance(frame, Event)
+    return frame.object
+
+
+def test_tolerations_that_pods_repeat_are_held_once() -> None:
+    one, other = decoded_pod("a"), decoded_pod("b")
+    assert one.spec.tolerations is not other.spec.tolerations
+    store: Store[Pod] = Store()
+    store.put(one)
+    store.put(other)
+    assert one.spec.tolerations is other.spec.tolerations

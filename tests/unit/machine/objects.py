@@ -19,6 +19,7 @@ from mcm.api.machine import (
 from mcm.api.meta import ObjectMeta, OwnerReference
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.controllers.machine.settings import MachineSettings
+from mcm.drain import WaveSettings
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = MachineSettings(
@@ -28,6 +29,7 @@ SETTINGS = MachineSettings(
     preserve_timeout=timedelta(hours=96),
     in_place_update_timeout=timedelta(minutes=20),
     evict_retries=360,
+    drain_waves=WaveSettings(),
     node_conditions=frozenset({"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure"}),
 )
 OWNER = OwnerReference(api_version="v", kind="MachineSet", name="s", uid="set", controller=True)

@@ -55,6 +55,7 @@ def test_flags_of_the_go_original_are_accepted_in_all_their_spellings(seen: list
         "--safety-up",
         "5",
         "--node-conditions=A, B",
+        "--machine-drain-priority-waves=-10, 0,1000",
         "--kube-api-content-type=application/json",
         "--profiling",
         "--v=2",
@@ -64,6 +65,7 @@ def test_flags_of_the_go_original_are_accepted_in_all_their_spellings(seen: list
     assert options.target_kubeconfig == "t.yaml"
     assert options.settings.health_timeout == timedelta(minutes=90)
     assert options.settings.node_conditions == ("A", "B")
+    assert options.settings.drain_priority_waves == (-10, 0, 1000)
     assert options.settings.safety_up == 5
     assert not options.leader_election.enabled
     assert options.verbosity == 2
@@ -82,6 +84,8 @@ def test_defaults_are_those_of_the_options(seen: list[Options]) -> None:
         (["--address=nowhere"], "--address: 'nowhere' is not an IP address"),
         (["--machine-drain-timeout=5"], "--machine-drain-timeout"),
         (["--machine-drain-timeout=-5s"], "--machine-drain-timeout"),
+        (["--machine-drain-priority-waves=0,high"], "'high' is no whole number"),
+        (["--machine-drain-priority-waves=5,5"], "--machine-drain-priority-waves: must ascend"),
         (["--leader-elect=maybe"], "neither true nor false"),
         (["--target-kubeconfig=none"], "--control-kubeconfig: required"),
         (["--leader-elect-renew-deadline=15s"], "--leader-elect-lease-duration"),

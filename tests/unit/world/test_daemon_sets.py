@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import msgspec
 
+from mcm.api.core import Toleration
 from mcm.sandbox.world.daemon_placement import LABEL_HASH, belongs_on, plan
-from mcm.sandbox.world.kinds import Node, Pod, PodSpec, Toleration
+from mcm.sandbox.world.kinds import Node, Pod, PodSpec
 from tests.unit.world.manifests import bare_node, template, workload
 from tests.unit.world.rig import Rig, at, on_rig
 

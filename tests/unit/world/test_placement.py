@@ -3,10 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mcm.api.core import Taint
 from mcm.api.meta import JSONObject
-from mcm.sandbox.world.kinds import Node, Pod, Toleration
-from mcm.sandbox.world.placement import Candidate, place, tolerates
+from mcm.sandbox.world.kinds import Node, Pod
+from mcm.sandbox.world.placement import Candidate, place
 from tests.unit.world.manifests import bare_node, pod
 
 
@@ -103,21 +102,3 @@ def test_a_node_takes_as_many_pods_as_it_says() -> None:
     node = a_node(pods=2)
     assert placed(a_pod(), Candidate(node, [a_pod("x")])) == "n"
     assert "Too many pods" in placed(a_pod(), Candidate(node, [a_pod("x"), a_pod("y")]))
-
-
-@pytest.mark.parametrize(
-    ("toleration", "tolerated"),
-    [
-        (Toleration(key="gpu", value="yes", effect="NoSchedule"), True),
-        (Toleration(key="gpu", value="yes"), True),
-        (Toleration(key="gpu", value="no"), False),
-        (Toleration(key="gpu", operator="Exists"), True),
-        (Toleration(key="gpu", operator="Exists", effect="NoExecute"), False),
-        (Toleration(operator="Exists"), True),
-        (Toleration(value="yes"), False),
-        (Toleration(key="cpu", operator="Exists"), False),
-    ],
-)
-def test_tolerations_match_by_key_value_and_effect(toleration: Toleration, tolerated: bool) -> None:
-    gpu = Taint(key="gpu", value="yes", effect="NoSchedule")
-    assert tolerates([toleration], gpu) is tolerated

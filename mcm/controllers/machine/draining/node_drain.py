@@ -170,7 +170,9 @@ class _Pass:
     def _snapshot(self, attempts: Attempts) -> Snapshot:
         return Snapshot(
             arrangement=arrange(
-                pods_on(self._target.pods, self._machine.node_name), start=self._request.start
+                pods_on(self._target.pods, self._machine.node_name),
+                start=self._request.start,
+                settings=self._settings.drain_waves,
             ),
             mode=self._mode,
             attempts=attempts.view(),
