@@ -7,6 +7,8 @@ from itertools import chain
 
 from mcm.api.core import (
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     SECRETS,
@@ -142,6 +144,8 @@ def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster |
         nodes=nodes,
         pods=informers.store(PODS),
         budgets=informers.store(POD_DISRUPTION_BUDGETS),
+        claims=informers.store(PERSISTENT_VOLUME_CLAIMS),
+        volumes=informers.store(PERSISTENT_VOLUMES),
         attachments=informers.store(VOLUME_ATTACHMENTS),
         owners=NodeOwners(machines, nodes, ctx.namespace),
     )

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import final
 
-from mcm.api.core import NODES, Node, Pod, PodDisruptionBudget, Secret, VolumeAttachment
+from mcm.api.core import (
+    NODES,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    Secret,
+    VolumeAttachment,
+)
 from mcm.api.machine import MACHINES, Machine, MachineClass, MachineStatus
 from mcm.api.meta import JSONObject
 from mcm.client.errors import NotFound
@@ -34,6 +43,8 @@ class TargetCluster:
     nodes: Store[Node]
     pods: Store[Pod]
     budgets: Store[PodDisruptionBudget]
+    claims: Store[PersistentVolumeClaim]
+    volumes: Store[PersistentVolume]
     attachments: Store[VolumeAttachment]
     owners: NodeOwners
     """Whose Node is it: ask before anything is done to one."""
