@@ -250,6 +250,26 @@ class _Lazily(click.Group):
         return group
 
 
+class _LazyCommand(click.Command):
+    """A command whose module is imported when it is used; its own name is that in the module."""
+
+    module = ""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        command: click.Command = getattr(import_module(self.module), self.name or "")
+        return command.make_context(info_name, args, parent, **extra)
+
+
+class _OfNodes(_LazyCommand):
+    module = "mcm.node_commands.command"
+
+
 class _Vm(_Lazily):
     module = "mcm.vm.command"
 
@@ -274,6 +294,11 @@ def rollout() -> None:
     In kubectl's manner, which does the same for Deployments. DEPLOYMENT is a name, or
     mcd/NAME.
     """
+
+
+@main.command(cls=_OfNodes)
+def uncordon() -> None:
+    """Undo what `mcm drain` did to a node."""
 
 
 @main.command()

@@ -122,6 +122,9 @@ CORDONED_FOR_UPDATE: Final = "in-place-update"
 ANNOTATION_DRAIN_RECORD: Final = "machine.sapcloud.io/drain-record"
 """On a Machine, or on the Node that ``mcm drain`` empties: JSON, what a drain under way must not
 forget. Ours."""
+ANNOTATION_DRAINED_BY: Final = "machine.sapcloud.io/drained-by"
+"""On a Node that ``mcm drain`` was told to empty: JSON, who told it, and whether the cordon is
+ours."""
 ANNOTATION_DRAIN_WAVE: Final = "machine.sapcloud.io/drain-wave"
 """On a pod: a whole number; in a drain it goes when all of smaller ones are gone. Ours."""
 ANNOTATION_MIRROR_POD: Final = "kubernetes.io/config.mirror"

@@ -56,7 +56,12 @@ def _specification(path: Path | None, context: str, flag: str) -> ConnectionSpec
 
 
 async def read_all(
-    client: ObjectReader, resource: Resource[T], *, namespace: str = "", field_selector: str = ""
+    client: ObjectReader,
+    resource: Resource[T],
+    *,
+    namespace: str = "",
+    label_selector: str = "",
+    field_selector: str = "",
 ) -> tuple[T, ...]:
     """Read a collection in pages; as a whole where its pages expire. Raises what the client does.
 
@@ -69,13 +74,17 @@ async def read_all(
             page = await client.list_page(
                 resource,
                 namespace=namespace,
+                label_selector=label_selector,
                 field_selector=field_selector,
                 limit=_PAGE,
                 continue_token=token,
             )
         except Gone:  # what was begun is no longer kept
             whole = await client.list_page(
-                resource, namespace=namespace, field_selector=field_selector
+                resource,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
             )
             return whole.items
         items += page.items

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Final, TypeVar
 
 import click
 
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MachineDeployment
 from mcm.api.meta import JSONObject
-from mcm.client.errors import Conflict
 from mcm.clock import SystemClock
 from mcm.cluster_commands.options import output as output_option
 from mcm.cluster_commands.options import print_as
 from mcm.cluster_commands.running import Failed
 from mcm.cluster_commands.tables import table
+from mcm.cluster_commands.writing import tried_anew
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.preconditions import for_this_version
 from mcm.flags import GoBool, GoDuration
@@ -31,11 +29,6 @@ from mcm.rollout.plan_command import plan
 from mcm.rollout.progress import Progress
 from mcm.rollout.session import Session, common
 from mcm.rollout.watching import Watching
-
-R = TypeVar("R")
-
-_TRIES: Final = 5
-"""A deployment that is being rolled is written often; a change is computed anew so many times."""
 
 
 @click.group("rollout")
@@ -187,15 +180,7 @@ async def _change(
         deployment = await cluster.deployment(name)
         return await _write(cluster, deployment, change(deployment))
 
-    return await _tried_anew(attempt)
-
-
-async def _tried_anew(attempt: Callable[[], Awaitable[R]]) -> R:
-    """Try again if something else was written between reading and writing."""
-    for _ in range(_TRIES - 1):
-        with suppress(Conflict):
-            return await attempt()
-    return await attempt()
+    return await tried_anew(attempt)
 
 
 async def _write(
@@ -259,7 +244,7 @@ def undo(*, session: Session, deployment: str, to_revision: int, dry_run: bool) 
         return snapshot.deployment, undone
 
     async def work(cluster: Cluster) -> tuple[MachineDeployment, Undo]:
-        return await _tried_anew(lambda: attempt(cluster))
+        return await tried_anew(lambda: attempt(cluster))
 
     before, undone = session.run(work)
     if undone.change is None:
