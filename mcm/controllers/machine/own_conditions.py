@@ -15,6 +15,7 @@ import msgspec
 
 from mcm.api.core import NodeCondition
 from mcm.api.machine import MachineStatus
+from mcm.api.names import CONDITION_DRAINED
 from mcm.api.timestamps import whole_seconds
 from mcm.controllers.conditions import without
 
@@ -32,6 +33,8 @@ class OwnCondition(StrEnum):
     """False: it names a class of a kind there was before MachineClass, which must be replaced."""
     INITIALIZED = "Initialized"
     """False: InitializeMachine is still to be called for its VM."""
+    DRAINED = CONDITION_DRAINED
+    """False: its Node is being drained, and that takes long, is held up, or was done by force."""
     CRITICAL_COMPONENTS_READY = "CriticalComponentsReady"
     """False: its Node is ready but for a taint that others take off, so it is still Pending."""
     PRESERVATION_APPLIED = "PreservationApplied"

@@ -32,6 +32,7 @@ from mcm.api.timestamps import whole_seconds
 from mcm.controllers.conditions import find, without
 from mcm.controllers.machineset.conditions import Conditions, with_condition
 from mcm.controllers.machineset.frozen import with_frozen
+from mcm.controllers.machineset.held_up_drains import with_held_up_drains
 from mcm.controllers.overshooting.limits import Limits
 from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import preserved_until
@@ -74,12 +75,22 @@ def status_of(
         preserved_failed_replicas=sum(map(_is_preserved_failure, machines)),
         auto_preserve_failed_machine_count=sum(map(_is_auto_preserved, machines)),
         failed_machines=tuple(_summaries(machine_set, machines)) or None,
-        conditions=with_frozen(
-            with_failure(old.conditions, failure, now), machine_set, machines, limits, now
-        ),
+        conditions=_conditions(machine_set, machines, failure, limits, now),
         observed_generation=machine_set.metadata.generation,
     )
     return _stamped(old, wanted, now)
+
+
+def _conditions(
+    machine_set: MachineSet,
+    machines: Sequence[Machine],
+    failure: ReplicaFailure | None,
+    limits: Limits | None,
+    now: datetime,
+) -> Conditions:
+    conditions = with_failure(machine_set.status.conditions, failure, now)
+    conditions = with_frozen(conditions, machine_set, machines, limits, now)
+    return with_held_up_drains(conditions, machines, now)
 
 
 def rejected_status(machine_set: MachineSet, complaint: str, now: datetime) -> MachineSetStatus:

@@ -32,6 +32,7 @@ from mcm.controllers.deployment.in_place_update.remarks import with_remark
 from mcm.controllers.deployment.revisions.automatic_rollback import with_rolled_back
 from mcm.controllers.deployment.sizes.bounds import Bounds, bounds_of
 from mcm.controllers.deployment.status.frozen import hindrance, with_frozen
+from mcm.controllers.deployment.status.held_up_drains import with_held_up_drains
 from mcm.controllers.deployment.status.orphaned_machines import with_orphans
 from mcm.controllers.deployment.status.pause import with_paused
 from mcm.controllers.deployment.status.progress import (
@@ -76,6 +77,7 @@ def status_after(
     conditions = with_rolled_back(conditions, snapshot, now)
     conditions = with_paused(conditions, paused=deployment.spec.paused, now=now)
     conditions = with_orphans(conditions, orphans, now)
+    conditions = with_held_up_drains(conditions, snapshot, now)
     conditions = with_pool(conditions, turn, now)
     of = turn.budget.replicas if turn else None
     conditions = with_strategy_warning(conditions, deployment.spec, now, of=of)

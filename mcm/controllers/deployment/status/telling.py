@@ -8,6 +8,7 @@ import msgspec
 
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MachineDeployment, MachineDeploymentStatus
 from mcm.api.names import (
+    CONDITION_DRAIN_BLOCKED,
     CONDITION_ORPHANED_MACHINES,
     CONDITION_PROGRESSING,
     CONDITION_STRATEGY_ADJUSTED,
@@ -20,7 +21,12 @@ from mcm.controllers.owning import OwnerWriter
 from mcm.events import EventSink
 
 _TOLD_AS_EVENTS: Final = frozenset(
-    {CONDITION_ORPHANED_MACHINES, CONDITION_STRATEGY_ADJUSTED, CONDITION_SURGE_POOL}
+    {
+        CONDITION_DRAIN_BLOCKED,
+        CONDITION_ORPHANED_MACHINES,
+        CONDITION_STRATEGY_ADJUSTED,
+        CONDITION_SURGE_POOL,
+    }
 )
 
 
