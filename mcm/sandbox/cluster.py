@@ -22,6 +22,7 @@ from mcm.sandbox import samples
 from mcm.sandbox.apiserver.front.http import Certificates, serve_https
 from mcm.sandbox.apiserver.front.kubeconfig import check_destination, write_kubeconfig
 from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.world.storage.classes import class_manifests
 from mcm.sandbox.world.world import World
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ async def sandbox(
     check_destination(settings.kubeconfig)
     clock = clock or SystemClock()
     server = ApiServer(clock=clock, random=random.Random())
-    await create_all(server, [*crd_manifests(), virtual_machine.crd_manifest()])
+    await create_all(server, first_objects())
     certificates = Certificates.load_or_create(_state_dir(settings))
     async with serve_https(server, port=settings.port, certificates=certificates) as front:
         write_kubeconfig(settings.kubeconfig, front)
@@ -86,6 +87,11 @@ async def run_sandbox(settings: SandboxSettings, stop: asyncio.Event) -> None:
 
 def kubectl_hint(kubeconfig: Path) -> str:
     return f"kubectl --kubeconfig {kubeconfig} get machines,nodes"
+
+
+def first_objects() -> list[JSONObject]:
+    """Return what every sandbox begins with: the kinds of machines, and classes of storage."""
+    return [*crd_manifests(), virtual_machine.crd_manifest(), *class_manifests()]
 
 
 async def create_all(server: ApiServer, manifests: Iterable[JSONObject]) -> None:

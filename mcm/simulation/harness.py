@@ -25,7 +25,6 @@ from typing import final
 from prometheus_client import CollectorRegistry
 
 from mcm.api.core import NODES
-from mcm.api.crds import crd_manifests
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.client.client import Client
@@ -37,7 +36,7 @@ from mcm.options import Options
 from mcm.providers import simulated
 from mcm.providers.simulated import virtual_machine
 from mcm.sandbox.apiserver.server import ApiServer
-from mcm.sandbox.cluster import create_all
+from mcm.sandbox.cluster import create_all, first_objects
 from mcm.sandbox.loopback import LoopbackTransport
 from mcm.sandbox.world.world import World
 from mcm.simulation.faults import FaultPlan
@@ -90,7 +89,7 @@ class Simulation:
         self.manager = self._make_manager()
 
     async def __aenter__(self) -> Simulation:
-        await create_all(self.server, [*crd_manifests(), virtual_machine.crd_manifest()])
+        await create_all(self.server, first_objects())
         self._tasks.append(asyncio.create_task(self._world.run()))
         self.start_manager()
         return self

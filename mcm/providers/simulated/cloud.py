@@ -1,6 +1,6 @@
 """The cloud itself: boots VirtualMachines, and keeps a kubelet at work in each that runs.
 
-It is built like any controller here: three queues over mirrors of the API. All it must remember
+It is built like any controller here: four queues over mirrors of the API. All it must remember
 stands in the VMs' status, so it can be stopped and started again at any moment.
 """
 
@@ -23,7 +23,8 @@ from mcm.controllers.runtime import DONE, Controller, Outcome
 from mcm.informers.change import Change
 from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.kubelet import Kubelets
-from mcm.providers.simulated.pods import RUNNABLE_PODS, PodRunner, RunnablePod
+from mcm.providers.simulated.mounts import Mounts
+from mcm.providers.simulated.pods import BY_NODE, RUNNABLE_PODS, PodRunner, RunnablePod
 from mcm.providers.simulated.virtual_machine import (
     VIRTUAL_MACHINES,
     PowerState,
@@ -34,7 +35,6 @@ from mcm.workqueue import ExponentialLimiter, WorkQueue
 
 _READY_SECONDS = 1.0
 _SOONEST_RETRY, _LATEST_RETRY = 0.05, 5.0
-_BY_NODE = "node"
 
 
 @final
@@ -72,10 +72,10 @@ class SimulatedCloud:
             ),
         )
         self._vms = self._factories[0].store(VIRTUAL_MACHINES)
-        self._vms.add_index(_BY_NODE, lambda vm: (vm.spec.node_name,))
+        self._vms.add_index(BY_NODE, lambda vm: (vm.spec.node_name,))
         self._nodes = self._factories[1].store(NODES)
         self._pods = self._factories[1].store(RUNNABLE_PODS)
-        self._pods.add_index(_BY_NODE, lambda pod: (pod.spec.node_name,))
+        self._pods.add_index(BY_NODE, lambda pod: (pod.spec.node_name,))
         self._kubelets = Kubelets(
             target,
             self._nodes,
@@ -83,16 +83,31 @@ class SimulatedCloud:
             randomness=randomness,
             heartbeat_interval=heartbeat_interval,
         )
-        runner = PodRunner(target, self._pods, clock=clock, is_alive=self._is_alive)
         self._vm_queue = _queue("simulated-vms", clock)
         self._beat_queue = _queue("simulated-heartbeats", clock)
         self._pod_queue = _queue("simulated-pods", clock)
+        self._mount_queue = _queue("simulated-mounts", clock)
+        self._mounts = Mounts(
+            target,
+            self._factories[1],
+            is_alive=self._is_alive,
+            wake_pod=self._pod_queue.add,
+            wake_node=self._mount_queue.add,
+        )
+        runner = PodRunner(
+            target,
+            self._pods,
+            clock=clock,
+            is_alive=self._is_alive,
+            lacks_volumes=self._mounts.lacks_volumes,
+        )
         self._controllers = tuple(
             Controller(queue.name, queue, reconcile, workers=workers, clock=clock)
             for queue, reconcile in (
                 (self._vm_queue, self._reconcile),
                 (self._beat_queue, self._beat),
                 (self._pod_queue, runner.reconcile),
+                (self._mount_queue, self._mounts.report),
             )
         )
         self._factories[0].informer(VIRTUAL_MACHINES).add_handler(self._on_vm)
@@ -116,7 +131,7 @@ class SimulatedCloud:
 
     def _on_node(self, change: Change[Node]) -> None:
         """A running kubelet corrects what others say of its Node."""
-        for vm in self._vms.by_index(_BY_NODE, change.object.metadata.name):
+        for vm in self._vms.by_index(BY_NODE, change.object.metadata.name):
             self._vm_queue.add(vm.metadata.key)
 
     def _on_pod(self, change: Change[RunnablePod]) -> None:
@@ -124,7 +139,7 @@ class SimulatedCloud:
             self._pod_queue.add(change.object.metadata.key)
 
     def _is_alive(self, node_name: str) -> bool:
-        return any(_runs(vm) for vm in self._vms.by_index(_BY_NODE, node_name))
+        return any(_runs(vm) for vm in self._vms.by_index(BY_NODE, node_name))
 
     # ---- a VM's life ----------------------------------------------------------------------------
 
@@ -181,8 +196,9 @@ class SimulatedCloud:
         return Outcome(after=self._kubelets.next_heartbeat(), reason="heartbeat")
 
     def _wake_pods(self, vm: VirtualMachine) -> None:
-        for pod in self._pods.by_index(_BY_NODE, vm.spec.node_name):
+        for pod in self._pods.by_index(BY_NODE, vm.spec.node_name):
             self._pod_queue.add(pod.metadata.key)
+        self._mounts.wake(vm.spec.node_name)
 
     async def _set_status(
         self, vm: VirtualMachine, phase: VMPhase, *, start: datetime | None, joined: bool

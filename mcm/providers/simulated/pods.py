@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import final
 
-from mcm.api.core import Pod, PodSpec
+from mcm.api.core import Pod, PodSpec, PodStatus
 from mcm.api.meta import ApiStruct, JSONObject, Resource
 from mcm.api.timestamps import rfc3339
 from mcm.client.client import Client
@@ -32,13 +32,24 @@ class RunnablePodSpec(PodSpec, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
 
 
+class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class RunnablePodStatus(PodStatus, frozen=True, kw_only=True):
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
 class RunnablePod(Pod, frozen=True, kw_only=True):
     """A pod with what a kubelet reads beside what drains do."""
 
     spec: RunnablePodSpec = RunnablePodSpec()
+    status: RunnablePodStatus = RunnablePodStatus()
 
 
 RUNNABLE_PODS = Resource("", "v1", "pods", "Pod", RunnablePod)
+BY_NODE = "node"
+"""The index of pods by the name of the Node they are bound to."""
 
 
 @final
@@ -53,7 +64,8 @@ class _Step:
 
 @final
 class PodRunner:
-    """``is_alive`` says whether the named Node's VM runs: without, its pods stay as they are."""
+    """``is_alive`` says whether the named Node's VM runs: without, its pods stay as they are.
+    ``lacks_volumes`` says whether a pod must wait for some; whoever knows better calls again."""
 
     def __init__(
         self,
@@ -62,11 +74,13 @@ class PodRunner:
         *,
         clock: Clock,
         is_alive: Callable[[str], bool],
+        lacks_volumes: Callable[[RunnablePod], bool],
     ) -> None:
         self._client = client
         self._pods = pods
         self._clock = clock
         self._is_alive = is_alive
+        self._lacks_volumes = lacks_volumes
         self._steps: dict[str, _Step] = {}
 
     async def reconcile(self, key: str) -> Outcome:
@@ -80,6 +94,8 @@ class PodRunner:
         if pod.metadata.deletion_timestamp is not None:
             return await self._step(pod, "stop", self._termination_seconds(pod), self._remove)
         if pod.status.phase in ("", "Pending"):
+            if self._lacks_volumes(pod):
+                return await self._wait_for_volumes(pod)
             return await self._step(pod, "start", _START_SECONDS, self._start)
         return DONE
 
@@ -118,11 +134,22 @@ class PodRunner:
         grace = (deadline - self._clock.now()).total_seconds() + waited
         return max(0.0, min(asked, grace))
 
+    async def _wait_for_volumes(self, pod: RunnablePod) -> Outcome:
+        """Say once what kubectl shows as ContainerCreating; what lacks is told by an event."""
+        self._steps.pop(pod.metadata.key, None)
+        if not pod.status.container_statuses:
+            with suppress(NotFound, Conflict):
+                await self._set_status(pod, self._creating(pod))
+        return DONE
+
     async def _start(self, pod: RunnablePod) -> None:
+        await self._set_status(pod, self._running(pod))
+
+    async def _set_status(self, pod: RunnablePod, status: JSONObject) -> None:
         answer = await self._client.patch(
             RUNNABLE_PODS,
             pod.metadata.name,
-            {"metadata": {"uid": pod.metadata.uid}, "status": self._running(pod)},
+            {"metadata": {"uid": pod.metadata.uid}, "status": status},
             namespace=pod.metadata.namespace,
             subresource="status",
             patch_type=PatchType.STRATEGIC,
@@ -137,6 +164,20 @@ class PodRunner:
             uid=pod.metadata.uid,
             grace_period_seconds=0,
         )
+
+    def _creating(self, pod: RunnablePod) -> JSONObject:
+        now = rfc3339(self._clock.now())
+        states = (("Initialized", "True"), ("ContainersReady", "False"), ("Ready", "False"))
+        return {
+            "phase": "Pending",
+            "startTime": now,
+            "hostIP": internal_ip(pod.spec.node_name),
+            "conditions": [
+                {"type": kind, "status": status, "lastTransitionTime": now}
+                for kind, status in states
+            ],
+            "containerStatuses": [_waiting_container(c) for c in pod.spec.containers],
+        }
 
     def _running(self, pod: RunnablePod) -> JSONObject:
         now = rfc3339(self._clock.now())
@@ -156,6 +197,18 @@ class PodRunner:
             ],
             "containerStatuses": [_running_container(c, now) for c in pod.spec.containers],
         }
+
+
+def _waiting_container(container: Container) -> JSONObject:
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "ready": False,
+        "started": False,
+        "restartCount": 0,
+        "state": {"waiting": {"reason": "ContainerCreating"}},
+    }
 
 
 def _running_container(container: Container, now: str) -> JSONObject:

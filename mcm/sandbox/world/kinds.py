@@ -13,8 +13,20 @@ import msgspec
 from mcm.api import core
 from mcm.api.core import POD_DISRUPTION_BUDGETS
 from mcm.api.meta import ApiStruct, JSONObject, LabelSelector, ObjectMeta, Resource
+from mcm.providers.simulated import volumes
 
-__all__ = ["DAEMON_SETS", "DEPLOYMENTS", "NODES", "PODS", "POD_DISRUPTION_BUDGETS", "REPLICA_SETS"]
+__all__ = [
+    "DAEMON_SETS",
+    "DEPLOYMENTS",
+    "NODES",
+    "PERSISTENT_VOLUMES",
+    "PERSISTENT_VOLUME_CLAIMS",
+    "PODS",
+    "POD_DISRUPTION_BUDGETS",
+    "REPLICA_SETS",
+    "STORAGE_CLASSES",
+    "VOLUME_ATTACHMENTS",
+]
 
 Quantity = str | int | float
 
@@ -185,6 +197,129 @@ PODS = Resource("", "v1", "pods", "Pod", Pod)
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Deployment)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", DaemonSet)
+
+# Storage ----------------------------------------------------------------------------------------
+
+
+class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(ApiStruct, frozen=True, kw_only=True):
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(ApiStruct, frozen=True, kw_only=True):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class VolumeNodeAffinity(ApiStruct, frozen=True, kw_only=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(volumes.PersistentVolumeSpec, frozen=True, kw_only=True):
+    capacity: dict[str, Quantity] = {}
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    volume_mode: str = "Filesystem"
+    persistent_volume_reclaim_policy: str = "Retain"
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolumeStatus(ApiStruct, frozen=True, kw_only=True):
+    phase: str = ""
+
+
+class PersistentVolume(volumes.PersistentVolume, frozen=True, kw_only=True):
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether one Node at a time may have it."""
+        return not {"ReadWriteMany", "ReadOnlyMany"} & {*self.spec.access_modes}
+
+
+class PersistentVolumeClaimSpec(volumes.PersistentVolumeClaimSpec, frozen=True, kw_only=True):
+    """No ``storage_class_name`` asks for the default class, an empty one for none."""
+
+    access_modes: tuple[str, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    selector: LabelSelector | None = None
+    storage_class_name: str | None = None
+    volume_mode: str = "Filesystem"
+
+
+class PersistentVolumeClaimStatus(ApiStruct, frozen=True, kw_only=True):
+    phase: str = ""
+    access_modes: tuple[str, ...] = ()
+    capacity: dict[str, Quantity] = {}
+
+
+class PersistentVolumeClaim(volumes.PersistentVolumeClaim, frozen=True, kw_only=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class TopologyLabel(ApiStruct, frozen=True, kw_only=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(ApiStruct, frozen=True, kw_only=True):
+    match_label_expressions: tuple[TopologyLabel, ...] = ()
+
+
+class StorageClass(ApiStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    provisioner: str = ""
+    parameters: dict[str, str] = {}
+    reclaim_policy: str = "Delete"
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+
+class VolumeError(ApiStruct, frozen=True, kw_only=True):
+    message: str = ""
+
+
+class VolumeAttachmentStatus(core.VolumeAttachmentStatus, frozen=True, kw_only=True):
+    attach_error: VolumeError | None = None
+    detach_error: VolumeError | None = None
+
+
+class VolumeAttachment(core.VolumeAttachment, frozen=True, kw_only=True):
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+
+    @property
+    def volume_name(self) -> str:
+        return self.spec.source.persistent_volume_name
+
+    @property
+    def terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+PERSISTENT_VOLUMES = Resource(
+    "", "v1", "persistentvolumes", "PersistentVolume", PersistentVolume, namespaced=False
+)
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim
+)
+STORAGE_CLASSES = Resource(
+    "storage.k8s.io", "v1", "storageclasses", "StorageClass", StorageClass, namespaced=False
+)
+VOLUME_ATTACHMENTS = Resource(
+    "storage.k8s.io",
+    "v1",
+    "volumeattachments",
+    "VolumeAttachment",
+    VolumeAttachment,
+    namespaced=False,
+)
 
 # Pod templates ----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from mcm.api.names import EFFECT_NO_SCHEDULE, TAINT_UNSCHEDULABLE
 from mcm.api.quantities import parse_quantity
 from mcm.api.tolerations import tolerates, untolerated
 from mcm.sandbox.world.kinds import Node, Pod, Quantity
+from mcm.sandbox.world.storage.scheduling import NO_NEEDS, VolumeNeeds
 
 _PODS = "pods"
 _UNSCHEDULABLE = Taint(key=TAINT_UNSCHEDULABLE, effect=EFFECT_NO_SCHEDULE)
@@ -32,34 +33,44 @@ class Candidate:
 @final
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The Node's name; empty if none fits, and then how many Nodes there are to each obstacle."""
+    """The Node's name; empty if none fits, and then how many Nodes there are to each obstacle, or
+    the ``problem`` that keeps the pod off all of them."""
 
     node_name: str = ""
     obstacles: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
 
     @property
     def message(self) -> str:
         """What kubectl shows of a pod that stays Pending."""
         total = sum(self.obstacles.values())
+        if self.problem:
+            return f"0/{total} nodes are available: {self.problem}."
         reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.obstacles.items()))
         return f"0/{total} nodes are available: {reasons or 'no nodes available'}."
 
 
-def place(pod: Pod, candidates: Iterable[Candidate]) -> Placement:
-    """Choose the Node with the fewest pods of those that take ``pod``; by name among equals."""
+def place(
+    pod: Pod, candidates: Iterable[Candidate], volumes: VolumeNeeds = NO_NEEDS, prefer: str = ""
+) -> Placement:
+    """Choose the Node with the fewest pods of those that take ``pod``, by name among equals; the
+    Node that is to be preferred, if it does."""
+    if volumes.problem:
+        return Placement(obstacles={"": len(list(candidates))}, problem=volumes.problem)
     needs = needs_of(pod)
-    best: tuple[int, str] | None = None
+    best: tuple[bool, int, str] | None = None
     obstacles: Counter[str] = Counter()
     for candidate in candidates:
-        why = obstacle(pod, needs, candidate)
+        why = obstacle(pod, needs, candidate) or volumes.obstacle(candidate.node, candidate.pods)
         if why:
             obstacles[why] += 1
             continue
-        rank = (len(candidate.pods), candidate.node.metadata.name)
+        name = candidate.node.metadata.name
+        rank = (name != prefer, len(candidate.pods), name)
         best = rank if best is None else min(best, rank)
     if best is None:
         return Placement(obstacles=dict(obstacles))
-    return Placement(best[1])
+    return Placement(best[2])
 
 
 def obstacle(pod: Pod, needs: Amounts, candidate: Candidate) -> str:

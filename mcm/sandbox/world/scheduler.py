@@ -1,4 +1,4 @@
-"""The default scheduler, in small: taints, selectors, requests; the least loaded Node wins."""
+"""The default scheduler, in small: taints, selectors, requests, volumes; least loaded Node wins."""
 
 from __future__ import annotations
 
@@ -15,9 +15,22 @@ from mcm.informers.change import Change
 from mcm.informers.factory import InformerFactory
 from mcm.sandbox.world.actor import Actor
 from mcm.sandbox.world.binding import Binder
-from mcm.sandbox.world.kinds import NODES, PODS, Node, Pod
+from mcm.sandbox.world.kinds import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+)
 from mcm.sandbox.world.owned_pods import BY_NODE
 from mcm.sandbox.world.placement import Candidate, place
+from mcm.sandbox.world.storage.scheduler_view import SchedulerView
+from mcm.sandbox.world.storage.scheduling import VolumeNeeds
 
 SCHEDULER_NAME = "default-scheduler"
 
@@ -26,7 +39,8 @@ SCHEDULER_NAME = "default-scheduler"
 class Scheduler(Actor):
     """Keyed by pod; one worker, so that each decision knows of the one before it.
 
-    A pod that fits nowhere is tried again when a Node, or the room on one, has changed.
+    A pod that fits nowhere is tried again when a Node, the room on one, or storage has changed. A
+    pod whose claims wait for it gets its Node when they are bound: for that Node, if it still fits.
     """
 
     name = "scheduler"
@@ -42,8 +56,14 @@ class Scheduler(Actor):
         # Bound by us, not yet seen so: pod key to (uid, Node).
         self._assumed: dict[str, tuple[str, str]] = {}
         self._homeless: dict[str, None] = {}
+        self._storage = SchedulerView(mirror, self._writer)
+        # Pod key to the (uid, Node) that its claims are being bound for.
+        self._chosen: dict[str, tuple[str, str]] = {}
         mirror.informer(NODES).add_handler(self._on_node)
         mirror.informer(PODS).add_handler(self._on_pod)
+        mirror.informer(PERSISTENT_VOLUME_CLAIMS).add_handler(self._on_claim)
+        mirror.informer(PERSISTENT_VOLUMES).add_handler(self._on_volume)
+        mirror.informer(STORAGE_CLASSES).add_handler(self._on_class)
 
     # ---- what an event concerns -----------------------------------------------------------------
 
@@ -52,6 +72,7 @@ class Scheduler(Actor):
         pod = change.new
         if pod is None or pod.spec.node_name:
             self._assumed.pop(key, None)
+            self._chosen.pop(key, None)
         if pod is not None and _wants_node(pod):
             self._queue.add(key)
         else:
@@ -60,6 +81,20 @@ class Scheduler(Actor):
             self._retry_homeless()
 
     def _on_node(self, change: Change[Node]) -> None:
+        if change.new is not None:
+            self._retry_homeless()
+
+    def _on_claim(self, change: Change[PersistentVolumeClaim]) -> None:
+        for pod in self._storage.users(change.object.metadata.key):
+            if _wants_node(pod):
+                self._queue.add(pod.metadata.key)
+
+    def _on_volume(self, change: Change[PersistentVolume]) -> None:
+        """Of one that is bound the claim's event tells."""
+        if change.new is None or change.new.spec.claim_ref is None:
+            self._retry_homeless()
+
+    def _on_class(self, change: Change[StorageClass]) -> None:
         if change.new is not None:
             self._retry_homeless()
 
@@ -74,13 +109,16 @@ class Scheduler(Actor):
         if pod is None or not _wants_node(pod) or self._is_assumed(pod):
             return DONE
         self._homeless.pop(key, None)
-        placement = place(pod, self._candidates())
+        needs = self._storage.needs(pod, is_placed=self._is_placed)
+        placement = place(pod, self._candidates(), needs, self._preferred(pod, needs))
         try:
-            if placement.node_name:
-                await self._bind(pod, placement.node_name)
-            else:
+            if not placement.node_name:
                 self._homeless[key] = None
                 await self._tell(pod, placement.message)
+            elif needs.unbound:
+                await self._bind_claims(pod, needs, placement.node_name)
+            else:
+                await self._bind(pod, placement.node_name)
         except (NotFound, Conflict):
             pass  # gone, going or bound by another: its event tells
         return DONE
@@ -102,6 +140,21 @@ class Scheduler(Actor):
     def _is_assumed(self, pod: Pod) -> bool:
         uid, _ = self._assumed.get(pod.metadata.key, ("", ""))
         return uid == pod.metadata.uid
+
+    def _is_placed(self, pod: Pod) -> bool:
+        return bool(pod.spec.node_name) or self._is_assumed(pod)
+
+    def _preferred(self, pod: Pod, needs: VolumeNeeds) -> str:
+        uid, node_name = self._chosen.get(pod.metadata.key, ("", ""))
+        return node_name if uid == pod.metadata.uid else needs.selected
+
+    async def _bind_claims(self, pod: Pod, needs: VolumeNeeds, node_name: str) -> None:
+        """The claims' events bring the pod back."""
+        self._homeless[pod.metadata.key] = None
+        node = self._nodes.get(node_name)
+        if node is not None:
+            self._chosen[pod.metadata.key] = (pod.metadata.uid, node_name)
+            await self._storage.choose(needs, node)
 
     async def _bind(self, pod: Pod, node_name: str) -> None:
         self._assumed[pod.metadata.key] = (pod.metadata.uid, node_name)

@@ -9,6 +9,7 @@ from typing import final
 from mcm.client.client import Client
 from mcm.client.transport import Transport
 from mcm.clock import Clock
+from mcm.events import EventRecorder
 from mcm.informers.factory import InformerFactory
 from mcm.providers.simulated.cloud import SimulatedCloud
 from mcm.sandbox.apiserver.garbage.collector import GarbageCollector
@@ -26,6 +27,12 @@ from mcm.sandbox.world.owned_pods import BY_OWNER, index_pods, owner_uids
 from mcm.sandbox.world.pod_garbage import PodGarbage
 from mcm.sandbox.world.replica_sets import ReplicaSets
 from mcm.sandbox.world.scheduler import Scheduler
+from mcm.sandbox.world.storage.attach_detach import AttachDetach
+from mcm.sandbox.world.storage.attacher import Attacher
+from mcm.sandbox.world.storage.claim_binder import ClaimBinder
+from mcm.sandbox.world.storage.ephemeral_claims import EphemeralClaims
+from mcm.sandbox.world.storage.indexes import index_storage
+from mcm.sandbox.world.storage.volume_reclaimer import VolumeReclaimer
 
 
 @final
@@ -54,6 +61,7 @@ class World:
         self._mirror = InformerFactory(
             self._client("world"), clock=clock, name="world", randomness=self._seeded()
         )
+        self._recorders: list[EventRecorder] = []
         self._actors = self._make_actors(node_grace)
         self._cloud = SimulatedCloud(
             self._client("simulated-cloud"),
@@ -63,6 +71,7 @@ class World:
             randomness=self._seeded(),
             heartbeat_interval=heartbeat_interval,
         )
+        self._actors += self._make_storage()
         self._collectors = (GarbageCollector(server), NamespaceController(server))
 
     async def run(self) -> None:
@@ -72,6 +81,8 @@ class World:
                 group.create_task(collector.run())
             group.create_task(self._cloud.run())
             group.create_task(self._mirror.run())
+            for recorder in self._recorders:
+                group.create_task(recorder.run())
             await self._mirror.wait_synced()
             for actor in self._actors:
                 group.create_task(actor.run(), name=actor.name)
@@ -79,6 +90,7 @@ class World:
     def _make_actors(self, node_grace: float) -> tuple[Actor, ...]:
         mirror, clock = self._mirror, self._clock
         index_pods(mirror.store(PODS))
+        index_storage(mirror)
         mirror.store(REPLICA_SETS).add_index(BY_OWNER, owner_uids)
         binder = Binder(LoopbackTransport(self._server), user_agent=Scheduler.name)
         return (
@@ -90,6 +102,30 @@ class World:
             Disruption(self._client(Disruption.name), mirror, clock=clock),
             PodGarbage(self._client(PodGarbage.name), mirror, clock=clock),
         )
+
+    def _make_storage(self) -> tuple[Actor, ...]:
+        mirror, clock = self._mirror, self._clock
+        binder, attach_detach = self._client(ClaimBinder.name), self._client(AttachDetach.name)
+        return (
+            ClaimBinder(binder, mirror, clock=clock, events=self._recorder(ClaimBinder.name)),
+            VolumeReclaimer(self._client(VolumeReclaimer.name), mirror, clock=clock),
+            EphemeralClaims(self._client(EphemeralClaims.name), mirror, clock=clock),
+            AttachDetach(
+                attach_detach, mirror, clock=clock, events=self._recorder(AttachDetach.name)
+            ),
+            Attacher(self._client(Attacher.name), mirror, clock=clock),
+        )
+
+    def _recorder(self, component: str) -> EventRecorder:
+        recorder = EventRecorder(
+            self._client(component),
+            clock=self._clock,
+            component=component,
+            host="sandbox",
+            randomness=self._seeded(),
+        )
+        self._recorders.append(recorder)
+        return recorder
 
     def _client(self, user_agent: str, transport: Transport | None = None) -> Client:
         return Client(

@@ -55,3 +55,60 @@ def bare_node(name: str, *, pods: int = 110, **labels: str) -> JSONObject:
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
+
+
+def claim(
+    name: str, *, size: str = "1Gi", modes: tuple[str, ...] = ("ReadWriteOnce",), **spec: object
+) -> JSONObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "accessModes": list(modes),
+            "resources": {"requests": {"storage": size}},
+            **spec,
+        },
+    }
+
+
+def using(*claims: str) -> list[JSONObject]:
+    """A pod's volumes of these claims."""
+    return [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
+
+
+def volume(
+    name: str,
+    *,
+    size: str = "1Gi",
+    modes: tuple[str, ...] = ("ReadWriteOnce",),
+    attributes: dict[str, str] | None = None,
+    **spec: object,
+) -> JSONObject:
+    """A volume made by hand, of no class unless one is named."""
+    driver = "disk.simulated.machine.sapcloud.io"
+    source = {"driver": driver, "volumeHandle": name, "volumeAttributes": attributes or {}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": list(modes),
+            "capacity": {"storage": size},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "csi": source,
+            **spec,
+        },
+    }
+
+
+def storage_class(name: str, *, binding: str = "Immediate", **parameters: str) -> JSONObject:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": f"{name}.example.com",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": binding,
+        "parameters": parameters,
+    }

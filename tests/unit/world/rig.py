@@ -20,6 +20,7 @@ from mcm.providers.simulated.cloud import SimulatedCloud
 from mcm.providers.simulated.virtual_machine import GROUP, VIRTUAL_MACHINES, crd_manifest
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.loopback import LoopbackTransport
+from mcm.sandbox.world.storage.classes import class_manifests
 from mcm.sandbox.world.world import World
 from mcm.simulation.virtualtime import run_virtual
 
@@ -68,7 +69,7 @@ class Rig:
         )
 
     async def __aenter__(self) -> Rig:
-        await self.create(crd_manifest())
+        await self.create(crd_manifest(), *class_manifests())
         if self._with_world:
             _ = self.start(self.new_world().run())
             await self.clock.sleep(0.001)
@@ -191,7 +192,8 @@ class Rig:
         return {name_of(p): str(at(p, "spec", "nodeName") or "") for p in self.all("pods")}
 
     def running(self) -> list[str]:
-        return [name_of(p) for p in self.all("pods") if conditions(p).get("Ready")]
+        ready = ((name_of(p), conditions(p).get("Ready", {})) for p in self.all("pods"))
+        return [name for name, condition in ready if condition.get("status") == "True"]
 
     def steady_writes(self) -> dict[str, int]:
         """Requests that tried to change something since the last reset, by agent and resource."""
