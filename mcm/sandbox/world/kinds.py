@@ -282,18 +282,7 @@ class StorageClass(ApiStruct, frozen=True, kw_only=True):
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
 
 
-class VolumeError(ApiStruct, frozen=True, kw_only=True):
-    message: str = ""
-
-
-class VolumeAttachmentStatus(core.VolumeAttachmentStatus, frozen=True, kw_only=True):
-    attach_error: VolumeError | None = None
-    detach_error: VolumeError | None = None
-
-
 class VolumeAttachment(core.VolumeAttachment, frozen=True, kw_only=True):
-    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
-
     @property
     def volume_name(self) -> str:
         return self.spec.source.persistent_volume_name
