@@ -58,6 +58,28 @@ def complaint_about(requirement: LabelSelectorRequirement) -> str:
             return f"operator {unknown!r} must be one of [DoesNotExist Exists In NotIn]"
 
 
+def complaint_in(selector: LabelSelector | None) -> str:
+    """Say what an API server minds in a selector, so that it takes it to select nothing; empty if
+    nothing. None and an empty selector are in order."""
+    if selector is None:
+        return ""
+    for key, value in selector.match_labels.items():
+        if not is_label_key(key):
+            return f"{key!r} is not a label key"
+        if not is_label_value(value):
+            return f"{key}: {value!r} is not a label value"
+    for requirement in selector.match_expressions:
+        if not is_label_key(requirement.key):
+            return f"{requirement.key!r} is not a label key"
+        if complaint := complaint_about(requirement):
+            return f"{requirement.key}: {complaint}"
+        if (
+            bad := next((v for v in requirement.values if not is_label_value(v)), None)
+        ) is not None:
+            return f"{requirement.key}: {bad!r} is not a label value"
+    return ""
+
+
 def _satisfied(requirement: LabelSelectorRequirement, value: str | None) -> bool:
     match requirement.operator:
         case "In":

@@ -69,7 +69,11 @@ class Cause:
 
 
 class ApiError(KubeError):
-    """A Status with a failure. ``retry_after`` is in seconds, if the server said one."""
+    """A Status with a failure. ``retry_after`` is in seconds, if the server said one.
+
+    ``about`` is the kind or plural name of the object that it is about; empty where it is about
+    none, as with a path at which nothing is served.
+    """
 
     def __init__(
         self,
@@ -79,12 +83,14 @@ class ApiError(KubeError):
         *,
         causes: tuple[Cause, ...] = (),
         retry_after: float | None = None,
+        about: str = "",
     ) -> None:
         self.code = code
         self.reason = reason
         self.message = message[:_MESSAGE_LIMIT]
         self.causes = causes
         self.retry_after = retry_after
+        self.about = about
         super().__init__(self.message or reason or f"HTTP {code}")
 
 
@@ -145,6 +151,7 @@ class TooLargeResourceVersion(ServerTimeout):
 
 
 class _Details(msgspec.Struct, frozen=True):
+    kind: str = ""
     causes: list[dict[str, str]] | None = None
     retryAfterSeconds: int | None = None  # noqa: N815 - wire name
 
@@ -190,7 +197,12 @@ def error_from_status(code: int, body: bytes, retry_after: float | None = None) 
     if retry_after is None and details.retryAfterSeconds:
         retry_after = float(details.retryAfterSeconds)
     return _class_of(code, status.reason, causes)(
-        code, status.reason, status.message, causes=causes, retry_after=retry_after
+        code,
+        status.reason,
+        status.message,
+        causes=causes,
+        retry_after=retry_after,
+        about=details.kind,
     )
 
 

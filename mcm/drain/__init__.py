@@ -13,7 +13,7 @@ other, highest priority first; budgets are honoured until the mode says force
 
 from __future__ import annotations
 
-from mcm.drain.budgets import BudgetView, is_misconfigured, view_for
+from mcm.drain.budgets import BudgetView, Obstacle, ObstacleKind, is_misconfigured, view_for
 from mcm.drain.execution import Action, Attempt, Attempts, Refusal, Verb, execute
 from mcm.drain.marks import cordon_patch, terminating_patch
 from mcm.drain.mode import Force, Mode, go_bool, mode_of
@@ -28,6 +28,8 @@ __all__ = [
     "BudgetView",
     "Force",
     "Mode",
+    "Obstacle",
+    "ObstacleKind",
     "Plan",
     "Refusal",
     "Snapshot",

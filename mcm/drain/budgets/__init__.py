@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from mcm.drain.budgets.view import BudgetView, is_misconfigured, view_for
+from mcm.drain.budgets.allowances import Allowances
+from mcm.drain.budgets.disruptions import Disruptions
+from mcm.drain.budgets.obstacles import Obstacle, ObstacleKind, is_misconfigured
+from mcm.drain.budgets.view import BudgetView, view_for
 
-__all__ = ["BudgetView", "is_misconfigured", "view_for"]
+__all__ = [
+    "Allowances",
+    "BudgetView",
+    "Disruptions",
+    "Obstacle",
+    "ObstacleKind",
+    "is_misconfigured",
+    "view_for",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import final
 
 from mcm.api.core import Pod
@@ -14,6 +14,16 @@ class Verb(Enum):
     DELETE = auto()
 
 
+class Step(StrEnum):
+    """How hard a request is, as logs, events and metrics name it."""
+
+    EVICT = "evict"
+    DELETE = "delete"
+    """With the pod's own grace period."""
+    DELETE_CLAMPED = "delete with clamped grace"
+    DELETE_AT_ONCE = "delete without grace"
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -22,3 +32,11 @@ class Action:
     verb: Verb
     pod: Pod
     grace: int | None = None
+
+    @property
+    def step(self) -> Step:
+        if self.verb is Verb.EVICT:
+            return Step.EVICT
+        if self.grace is None:
+            return Step.DELETE
+        return Step.DELETE_CLAMPED if self.grace > 0 else Step.DELETE_AT_ONCE

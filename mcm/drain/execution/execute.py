@@ -110,13 +110,13 @@ def _note(
 
 def _reason(error: KubeError, view: BudgetView) -> tuple[str, bool]:
     if isinstance(error, TooManyRequests) and view.obstacle:
-        return view.obstacle, True
+        return view.obstacle.text, True
     if isinstance(error, TooManyRequests) and view.names:
         return f"held back by pod disruption budget {', '.join(view.names)}", False
     if isinstance(error, Forbidden) and _namespace_ends(error):
         return "its namespace is being deleted, and will take it away", False
-    if isinstance(error, ApiError) and error.code >= 500 and len(view.names) > 1:
-        return view.obstacle, True
+    if isinstance(error, ApiError) and error.code >= 500 and view.obstacle is not None:
+        return view.obstacle.text, True
     # What the server does not allow today it will not allow in a minute.
     return f"{type(error).__name__}: {error}", isinstance(error, Forbidden)
 

@@ -8,6 +8,7 @@ from mcm.api.core import (
     ClaimVolumeSource,
     NodeCondition,
     Pod,
+    PodCondition,
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
@@ -39,6 +40,7 @@ def pod(
     tolerations: tuple[Toleration, ...] = (),
     empty_dir: bool = False,
     uid: str = "",
+    ready: bool = True,
 ) -> Pod:
     template: JSONObject = {"volumeClaimTemplate": {}}
     volumes = (
@@ -64,7 +66,10 @@ def pod(
             deletion_timestamp=deleted,
         ),
         spec=PodSpec(node_name="node", volumes=volumes, priority=priority, tolerations=tolerations),
-        status=PodStatus(phase=phase),
+        status=PodStatus(
+            phase=phase,
+            conditions=(PodCondition(type="Ready", status="True" if ready else "False"),),
+        ),
     )
 
 

@@ -3,10 +3,15 @@ from __future__ import annotations
 import pytest
 
 from mcm.api.meta import LabelSelector
-from mcm.drain import is_misconfigured, view_for
+from mcm.drain.budgets import BudgetView, is_misconfigured, view_for
 from tests.unit.drain.pods import budget, pod
 
 APP = LabelSelector(match_labels={"app": "a"})
+
+
+def obstacle_text(view: BudgetView) -> str:
+    assert view.obstacle is not None
+    return view.obstacle.text
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,8 @@ def test_a_budget_is_misconfigured_only_if_it_refuses_while_all_its_pods_are_wel
 
 def test_the_obstacle_names_the_budget_before_the_phrase_that_others_look_for() -> None:
     view = view_for(pod("p", labels={"app": "a"}), [budget("strict", selector=APP)])
-    assert "default/strict is misconfigured and requires zero voluntary evictions" in view.obstacle
+    text = obstacle_text(view)
+    assert "default/strict is misconfigured and requires zero voluntary evictions" in text
     assert not view.allows
 
 
@@ -47,7 +53,7 @@ def test_only_budgets_that_select_the_pod_count_and_an_empty_selector_selects_al
 
 def test_two_budgets_are_an_obstacle_that_names_both() -> None:
     view = view_for(pod("p"), [budget("b", allowed=1), budget("a", allowed=1)])
-    assert "default/a, default/b" in view.obstacle
+    assert "default/a, default/b" in obstacle_text(view)
     assert view.allows
 
 

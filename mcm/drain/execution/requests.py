@@ -1,0 +1,171 @@
+"""Carries out what drains want to ask, in turn and within budgets, and says what came of it.
+
+One for the process, over all drains of one cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, final
+
+from mcm.api.core import PODS, Pod
+from mcm.client.errors import KubeError
+from mcm.client.verbs import ObjectClient
+from mcm.drain.budgets import BudgetView, Disruptions
+from mcm.drain.execution.action import Action, Verb
+from mcm.drain.execution.answers import Answer, AnswerKind, answer_to
+from mcm.drain.execution.eviction_api import EvictionAPI
+from mcm.drain.execution.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+_MAY_BE_GRANTED: Final = frozenset({AnswerKind.ACCEPTED, AnswerKind.REPLACED, AnswerKind.LOST})
+"""After these the server may have taken a disruption from the pod's budget."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of one action. ``took`` in seconds."""
+
+    action: Action
+    answer: Answer
+    took: float
+
+
+Listener: TypeAlias = Callable[[Answered], None]
+"""Told each answer, for metrics: by ``action.step``, ``answer.kind`` and ``answer.code``."""
+
+
+@final
+class PodRequests:
+    """Asks for pods' evictions and deletions."""
+
+    def __init__(
+        self,
+        client: ObjectClient,
+        disruptions: Disruptions,
+        *,
+        monotonic: Callable[[], float],
+        turns: Turns | None = None,
+        told: Listener = lambda _answered: None,
+    ) -> None:
+        self.api = EvictionAPI(client)
+        self._client = client
+        self._disruptions = disruptions
+        self._monotonic = monotonic
+        self._turns = turns or Turns()
+        self._told = told
+
+    async def carry_out(
+        self,
+        drain: str,
+        actions: Iterable[Action],
+        *,
+        budgets: Callable[[Pod], BudgetView],
+    ) -> tuple[Answered, ...]:
+        """Carry out ``actions`` of one drain; return the answers of those that were asked.
+
+        No answer is raised: a pod's trouble is its own. After an answer that the server is busy
+        none is begun any more. A cancellation leaves the rest unasked, and lets nobody have the
+        allowances of those under way until the mirror tells what came of them.
+        """
+        actions = tuple(actions)
+        for action in actions:  # before anybody else plans; a deletion disrupts as well
+            self._disruptions.asked(action.pod, budgets(action.pod))
+        batch = _Batch(self, drain)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(batch.carry_out(action)) for action in actions]
+        return tuple(done for task in tasks if (done := task.result()) is not None)
+
+    async def ask(self, action: Action) -> Answered:
+        """Send one request, in nobody's turn. Raises what a fence in the way raises."""
+        began = self._monotonic()
+        if action.verb is Verb.EVICT and self.api.missing:
+            action = replace(action, verb=Verb.DELETE)
+        answer = answer_to(action.verb, await self._sent(action))
+        if answer.kind is AnswerKind.NO_EVICTION_API and not await self.api.is_missing():
+            answer = replace(answer, kind=AnswerKind.FAILED)
+        answered = Answered(action, answer, self._monotonic() - began)
+        self._told(answered)
+        return answered
+
+    async def _sent(self, action: Action) -> KubeError | None:
+        meta, client = action.pod.metadata, self._client
+        try:
+            if action.verb is Verb.EVICT:
+                await client.evict(meta.name, namespace=meta.namespace, uid=meta.uid)
+            else:
+                await client.delete(
+                    PODS,
+                    meta.name,
+                    namespace=meta.namespace,
+                    uid=meta.uid,
+                    grace_period_seconds=action.grace,
+                )
+        except KubeError as error:
+            return error
+        return None
+
+    # ---- allowances ------------------------------------------------------------------------------
+
+    def note(self, uid: str, answer: Answer) -> None:
+        """Let budgets know what became of the disruption that was asked for."""
+        now, kind = self._monotonic(), answer.kind
+        if kind in _MAY_BE_GRANTED:
+            self._disruptions.granted(uid, now)
+        elif kind is AnswerKind.HELD_BY_BUDGET:
+            self._disruptions.refused(uid, now, retry_after=answer.retry_after)
+        else:
+            self._disruptions.released(uid)
+
+    def note_interrupted(self, uid: str, *, sent: bool) -> None:
+        """The request was cancelled, or its answer will never be known."""
+        if sent:
+            self._disruptions.granted(uid, self._monotonic())
+        else:
+            self._disruptions.released(uid)
+
+    def turn(self, drain: str) -> AbstractAsyncContextManager[None]:
+        return self._turns.turn(drain)
+
+
+@final
+class _Batch:
+    """The requests of one pass of one drain."""
+
+    def __init__(self, requests: PodRequests, drain: str) -> None:
+        self._requests = requests
+        self._drain = drain
+        self._busy = False
+
+    async def carry_out(self, action: Action) -> Answered | None:
+        requests, uid, sent = self._requests, action.pod.metadata.uid, False
+        try:
+            async with requests.turn(self._drain):
+                if self._busy:
+                    requests.note_interrupted(uid, sent=False)
+                    return None
+                sent = True
+                answered = await requests.ask(action)
+        except BaseException:
+            requests.note_interrupted(uid, sent=sent)
+            raise
+        requests.note(uid, answered.answer)
+        if answered.answer.kind is AnswerKind.SERVER_BUSY:
+            self._busy = True
+        if not answered.answer.is_over:
+            logger.info(
+                "a pod was not taken away",
+                extra={
+                    "pod": action.pod.metadata.key,
+                    "step": action.step.value,
+                    "answer": answered.answer.kind.value,
+                    "cause": answered.answer.text,
+                },
+            )
+        return answered
