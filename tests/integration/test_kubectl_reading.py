@@ -129,6 +129,48 @@ def test_events_can_be_sorted_by_a_time_that_none_of_them_has(kubectl: Kubectl) 
     assert all(f"machine {number} was made" in table for number in range(3))
 
 
+@pytest.mark.parametrize("field", ["lastTimestamp", "firstTimestamp", "eventTime"])
+def test_an_event_that_says_nothing_can_be_sorted_too(kubectl: Kubectl, field: str) -> None:
+    silent = event("Machine", "m", "u", kubectl.namespace)
+    for left_out in ("firstTimestamp", "lastTimestamp", "count", "source"):
+        del silent[left_out]
+    kubectl("create", "-f", "-", stdin=silent)
+    assert "it does not move" in kubectl("get", "events", f"--sort-by=.{field}")
+
+
+def test_each_event_is_shown_once_with_its_count(kubectl: Kubectl) -> None:
+    kubectl("create", "-f", "-", stdin=deployment("x"))
+    uid = kubectl.json("get", "mcd", "x")["metadata"]["uid"]
+    old = event("MachineDeployment", "x", uid, kubectl.namespace)
+    new = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "x.2"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "series": {"count": 4, "lastObservedTime": "2026-01-01T00:01:00.000000Z"},
+        "reportingController": "mcm",
+        "reportingInstance": "mcm-0",
+        "action": "Scale",
+        "reason": "Scaled",
+        "regarding": old["involvedObject"],
+        "note": "made another",
+        "type": "Normal",
+    }
+    kubectl("create", "-f", "-", stdin=[old, new])
+    for command in (
+        ("get", "events"),
+        ("get", "events.events.k8s.io"),
+        ("get", "events", "--sort-by=.lastTimestamp"),
+        ("events",),
+        ("describe", "mcd", "x"),
+    ):
+        shown = kubectl(*command)
+        assert (shown.count("it does not move"), shown.count("made another")) == (1, 1), shown
+    wide = kubectl("get", "events", "--sort-by=.metadata.name", "-o", "wide", "--no-headers")
+    assert [line.split()[-2:] for line in wide.splitlines()] == [["1", "x.1"], ["4", "x.2"]]
+    assert "x4 over" in kubectl("describe", "mcd", "x") and "x4 over" in kubectl("events")
+
+
 def test_explain_reads_the_schemas_of_custom_and_built_in_kinds(kubectl: Kubectl) -> None:
     explained = kubectl("explain", "mcd.spec.strategy")
     assert "KIND:       MachineDeployment" in explained

@@ -190,7 +190,13 @@ class Assembly:
         search = NodeNameSearch(control, target, record, telling, provider=provider, places=places)
         drain = DrainBeforeDeletion(control, target, record, condition, self._drain())
         vm = VMDeletion(
-            control, record, telling, provider=provider, places=places, metrics=self.metrics
+            control,
+            record,
+            telling,
+            provider=provider,
+            places=places,
+            metrics=self.metrics,
+            deleted=memory.deleted_vms,
         )
         steps = {
             DeletionStep.FIND_NODE: search.find,

@@ -56,6 +56,9 @@ class Memory:
     token_failures: dict[str, int] = field(default_factory=dict)
     """How often the bootstrap token of a machine that goes could not be deleted."""
 
+    deleted_vms: set[str] = field(default_factory=set)
+    """Machines of whose VM's deletion it was told; where that is not recorded, it is done again."""
+
     def forget(self, uid: str) -> None:
         """The machine is gone."""
         self.unwritable_node_names.pop(uid, None)
@@ -70,3 +73,4 @@ class Memory:
         self.obstacles.forget(uid)
         self.first_sights.pop(uid, None)
         self.told_timeouts.discard(uid)
+        self.deleted_vms.discard(uid)

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.envtest.bench import Bench, Document
+from tests.envtest.bench import MERGE, Bench, Document
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 def _new_style(name: str, namespace: str, **changes: Any) -> Document:
@@ -97,3 +99,72 @@ async def test_events_are_found_by_what_they_are_about(api: Bench) -> None:
     assert found == ["e"]
     found = await api.names(_path(api), fieldSelector="regarding.name=other,reason=Created")
     assert found == ["f"]
+
+
+_SAID_BY_NOBODY: Document = {
+    "eventTime": None,
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "source": {},
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+
+
+async def test_every_event_has_the_fields_that_people_sort_by(api: Bench) -> None:
+    about = {"kind": "Machine", "name": "m", "namespace": api.namespace}
+    told = {"metadata": {"name": "old"}, "involvedObject": about, "reason": "R", "message": "hi"}
+    await api.create(api.path("events"), told)
+    await api.create(_path(api), _new_style("new", api.namespace))
+    old, new = await api.get(api.path("events", "old")), await api.get(api.path("events", "new"))
+    assert {field: old[field] for field in _SAID_BY_NOBODY} == _SAID_BY_NOBODY
+    assert {"firstTimestamp", "lastTimestamp", "source"} <= set(new)
+    renamed = await api.get(_path(api, "old"))
+    assert (renamed["eventTime"], renamed["deprecatedLastTimestamp"]) == (None, None)
+    assert renamed["deprecatedSource"] == {}
+    assert not {"reportingController", "reportingInstance"} & set(renamed)
+    for path in (api.path("events"), _path(api)):
+        assert await api.names(path) == ["new", "old"]  # one storage: each of them once
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("series", {"count": 1, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}, "series.count"),
+        ("deprecatedCount", 3, "count"),
+        ("deprecatedFirstTimestamp", "2026-01-01T00:00:00Z", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "2026-01-01T00:00:00Z", "lastTimestamp"),
+        ("deprecatedSource", {"component": "c"}, "source"),
+    ],
+)
+async def test_a_new_event_says_nothing_in_the_old_words(
+    api: Bench, field: str, value: object, complaint: str
+) -> None:
+    answer = await api.send("POST", _path(api), _new_style("e", api.namespace, **{field: value}))
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert answer.causes == [("FieldValueInvalid", complaint)]
+
+
+@pytest.mark.parametrize(
+    ("patch", "complaint"),
+    [({"note": "other"}, "message"), ({"reason": "Other"}, "reason"), ({"type": "W"}, "type")],
+)
+async def test_what_was_told_stays_as_it_is(api: Bench, patch: Document, complaint: str) -> None:
+    await api.create(_path(api), _new_style("e", api.namespace))
+    answer = await api.send("PATCH", _path(api, "e"), patch, media=MERGE)
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert ("FieldValueInvalid", complaint) in answer.causes
+    assert (await api.patch(api.path("events", "e"), {"message": "other"}))["message"] == "other"
+
+
+async def test_a_table_counts_a_series(api: Bench) -> None:
+    series = {"count": 4, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}
+    await api.create(_path(api), _new_style("e", api.namespace, series=series))
+    for path in (api.path("events"), _path(api)):
+        table = await api.get(path, accept=TABLE, includeObject="Object")
+        (row,) = table["rows"]
+        names = [column["name"] for column in table["columnDefinitions"]]
+        cells = dict(zip(names, row["cells"], strict=True))
+        assert (cells["Object"], cells["Message"]) == ("machine/m", "made a machine")
+        assert cells["Count"] == 4
+        assert cells["Source"] == "example.org/manager, manager-0"

@@ -47,6 +47,15 @@ def test_a_new_event_reads_as_an_old_one(api: Workbench) -> None:
     assert (old["firstTimestamp"], old["lastTimestamp"]) == (None, None)
 
 
+def test_an_old_event_without_times_has_what_kubectl_sorts_by(api: Workbench) -> None:
+    api.create(OLD, {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": "p"}})
+    kept = api.get(f"{OLD}/e")
+    assert [kept[f] for f in ("firstTimestamp", "lastTimestamp", "eventTime")] == [None] * 3
+    assert [kept[f] for f in ("source", "reportingComponent", "reportingInstance")] == [{}, "", ""]
+    before = kept["metadata"]["resourceVersion"]
+    assert api.put(f"{OLD}/e", kept)["metadata"]["resourceVersion"] == before
+
+
 def test_an_old_event_reads_as_a_new_one(api: Workbench) -> None:
     api.create(
         OLD,
@@ -124,7 +133,8 @@ def test_events_are_kept_for_an_hour_after_their_last_write(api: Workbench) -> N
     api.create(NEW, new_event("old"))
     api.create(NEW, new_event("renewed"))
     api.clock.advance(1800)
-    api.patch(f"{NEW}/renewed", {"note": "again"})
+    series = {"count": 2, "lastObservedTime": "2026-01-01T00:30:00.000000Z"}
+    api.patch(f"{NEW}/renewed", {"series": series})
     api.clock.advance(1800)
     assert api.names(NEW) == ["old", "renewed"]
     api.create(NEW, new_event("new"))

@@ -28,7 +28,7 @@ from mcm.events import EventType
 
 @final
 class VMDeletion:
-    """The step DELETE_VM."""
+    """The step DELETE_VM. ``deleted`` holds the machines of whose VM's end it was told, by UID."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class VMDeletion:
         provider: Provider,
         places: Places,
         metrics: MachineMetrics,
+        deleted: set[str],
     ) -> None:
         self._control = control
         self._record = record
@@ -46,6 +47,7 @@ class VMDeletion:
         self._provider = provider
         self._places = places
         self._metrics = metrics
+        self._deleted = deleted
         self._absence = VMAbsence(control, provider)
 
     async def delete(self, machine: Machine) -> StepResult:
@@ -91,15 +93,22 @@ class VMDeletion:
             result = await self._refused(asked.machine, class_, failure)
             return result if isinstance(result, Outcome) else await self._record.written(result)
         machine = asked.machine
-        self._metrics.deleted(machine, class_, self._control.now())
-        if vm := machine.spec.provider_id:
-            self._control.tell(machine, EventType.NORMAL, "VMDeleted", f"Deleted VM {vm}")
+        self._count_once(machine, class_)
         return await self._record.answered(
             machine,
             class_,
             Answer(last_operation.vm_deleted()),
             known_state=response.last_known_state,
         )
+
+    def _count_once(self, machine: Machine, class_: MachineClass) -> None:
+        """Tell of the VM's end and measure it, but not again where the step is done again."""
+        if machine.metadata.uid in self._deleted:
+            return
+        self._deleted.add(machine.metadata.uid)
+        self._metrics.deleted(machine, class_, self._control.now())
+        if vm := machine.spec.provider_id:
+            self._control.tell(machine, EventType.NORMAL, "VMDeleted", f"Deleted VM {vm}")
 
     async def _refused(
         self, machine: Machine, class_: MachineClass, failure: ProviderFailed

@@ -26,25 +26,26 @@ _EVENT_FIELDS: Mapping[str, str] = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "count": "deprecatedCount",
 }
+# The core group writes these out even where nobody set them, events.k8s.io does not.
+_LEFT_OUT = frozenset({"reportingComponent", "reportingInstance"})
 _CORE_FIELDS: Mapping[str, str] = {new: old for old, new in _EVENT_FIELDS.items()}
-_NO_TIMES: Mapping[str, None] = {"firstTimestamp": None, "lastTimestamp": None}
 
 
 def served_body(info: ResourceInfo, body: JSONObject) -> JSONObject:
     """Return an object in the version of ``info``; the same dict if it is kept so."""
     if body["apiVersion"] == info.api_version:
         return body
-    return _converted(body, info.api_version, _EVENT_FIELDS if _is_event(info) else {})
+    if not _is_event(info):
+        return _converted(body, info.api_version, {})
+    told = {name: value for name, value in body.items() if value or name not in _LEFT_OUT}
+    return _converted(told, info.api_version, _EVENT_FIELDS)
 
 
 def stored_body(info: ResourceInfo, body: JSONObject) -> JSONObject:
     """Return an object that was sent in the version of ``info`` in the form to keep."""
     if body["apiVersion"] == info.stored_api_version:
         return body
-    if not _is_event(info):
-        return _converted(body, info.stored_api_version, {})
-    # Go's times are never left out: ``kubectl get events --sort-by=.lastTimestamp`` needs the null.
-    return {**_NO_TIMES, **_converted(body, info.stored_api_version, _CORE_FIELDS)}
+    return _converted(body, info.stored_api_version, _CORE_FIELDS if _is_event(info) else {})
 
 
 def served_bytes(info: ResourceInfo, stored: Stored) -> bytes:

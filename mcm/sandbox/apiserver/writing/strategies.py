@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from mcm.api.meta import JSONObject
@@ -43,6 +44,19 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-node-critical": 2_000_001_000,
 }
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+
+# Under the names of the core group, in which events are kept. Go leaves none of these out, and
+# ``kubectl get events --sort-by=.lastTimestamp`` finds nothing where one of them is missing.
+_ALWAYS_IN_EVENTS: Mapping[str, object] = {
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "source": {},
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+_OPEN_IN_EVENTS = frozenset({"apiVersion", "kind", "metadata", "series"})
+_SHORTEST_SERIES = 2
 
 Strategy = Callable[[ServerState, ResourceInfo, JSONObject, Stored | None], None]
 """Changes an object's top level in place; nested values are shared and must be replaced, not
@@ -179,10 +193,19 @@ def _micro_time(field: str, value: object) -> str:
 
 
 def _event(_: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
-    """What is sent to events.k8s.io must say everything; the older API asks for nothing."""
-    if live is not None or info.group != EVENTS_GROUP:
+    """What is sent to events.k8s.io must say everything, and later changes nothing but the series;
+    the older API asks for nothing."""
+    for field, unset in _ALWAYS_IN_EVENTS.items():
+        if obj.get(field) is None:
+            obj[field] = unset
+    if info.group != EVENTS_GROUP:
         return
-    # Objects are kept under the older names.
+    causes = _faults_of_new_event(obj) if live is None else _changes_of_event(obj, live)
+    if causes:
+        raise invalid(replace(info, group=""), _name(obj), causes)
+
+
+def _faults_of_new_event(obj: JSONObject) -> list[StatusCause]:
     wanted = {
         "eventTime": "eventTime",
         "reportingController": "reportingComponent",
@@ -193,8 +216,18 @@ def _event(_: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | N
     causes = [required(field) for field, kept in wanted.items() if not obj.get(kept)]
     if obj.get("type") not in ("Normal", "Warning"):
         causes.append(wrong_value("type", obj.get("type") or "", "must be Normal or Warning"))
-    if causes:
-        raise invalid(info, _name(obj), causes)
+    of_old = ("firstTimestamp", "lastTimestamp", "count", "source")
+    causes += [wrong_value(f, "", "needs to be unset") for f in of_old if obj.get(f)]
+    series = obj.get("series")
+    if isinstance(series, dict) and not cast(int, series.get("count") or 0) >= _SHORTEST_SERIES:
+        causes.append(wrong_value("series.count", "", f"should be at least {_SHORTEST_SERIES}"))
+    return causes
+
+
+def _changes_of_event(obj: JSONObject, live: Stored) -> list[StatusCause]:
+    settled = (field for field in obj if field not in _OPEN_IN_EVENTS)
+    changed = [field for field in settled if obj[field] != live.body.get(field)]
+    return [wrong_value(field, obj[field], "field is immutable") for field in changed]
 
 
 _STRATEGIES: Mapping[str, Strategy] = {
