@@ -31,7 +31,7 @@ class Stage(StrEnum):
     DETACHED = "detached"
     """The Node holds none of them any more."""
     ATTACHED = "attached"
-    """They are attached elsewhere."""
+    """They are attached elsewhere, but for those that nobody will attach."""
     SKIPPED = "skipped"
     """They are not waited for any longer: the reason says why."""
 
@@ -165,11 +165,10 @@ def _detached(handover: Handover, view: NodeVolumes, limits: Limits, now: dateti
             told = replace(handover, error=view.error_of(holding) or handover.error)
             awaited = f"volume {holding.volume} to be attached for {prospect.awaited}"
             return _waiting(told, view, until, now, awaited, sooner=prospect.until)
-    skipped = [prospect.none for _, prospect in prospects if prospect.none]
-    if skipped:
-        return _ended(handover, Stage.SKIPPED, now, skipped[0])
-    nodes = ", ".join(sorted({prospect.attached_to for _, prospect in prospects}))
-    return _ended(handover, Stage.ATTACHED, now, f"attached to {nodes}")
+    nodes = sorted({prospect.attached_to for _, prospect in prospects if prospect.attached_to})
+    if nodes:
+        return _ended(handover, Stage.ATTACHED, now, f"attached to {', '.join(nodes)}")
+    return _ended(handover, Stage.SKIPPED, now, next(p.none for _, p in prospects))
 
 
 def _waiting(

@@ -37,6 +37,8 @@ def handover_json(handover: Handover) -> JSONObject:
         raw["goneAt"] = rfc3339(handover.gone_at)
     if handover.detached_at is not None:
         raw["detachedAt"] = rfc3339(handover.detached_at)
+    if handover.over:
+        raw["reason"] = handover.reason
     return raw
 
 
@@ -65,6 +67,7 @@ def read_handover(raw: object) -> Handover:
         since=_moment(raw, "since"),
         gone_at=_moment(raw, "goneAt") if "goneAt" in raw else None,
         detached_at=_moment(raw, "detachedAt") if "detachedAt" in raw else None,
+        reason=_member(raw, "reason", str) if "reason" in raw else "",
     )
 
 
