@@ -40,6 +40,10 @@ class NodeStatus(core.NodeStatus, frozen=True, kw_only=True):
 class Node(core.Node, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
+    @property
+    def ready(self) -> bool:
+        return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
 
 class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
     requests: dict[str, Quantity] = {}

@@ -86,7 +86,7 @@ def obstacle(pod: Pod, needs: Amounts, candidate: Candidate) -> str:
     barring = untolerated(node.spec.taints, pod.spec.tolerations)
     if barring is not None:
         return f"node(s) had untolerated taint {{{barring.key}: {barring.value}}}"
-    if not _is_ready(node):
+    if not node.ready:
         return "node(s) were not ready"
     lacking = _lacking(needs, candidate)
     if lacking:
@@ -123,7 +123,3 @@ def _amount(quantity: Quantity) -> Decimal:
         return parse_quantity(quantity if isinstance(quantity, int) else str(quantity))
     except ValueError:
         return Decimal(0)
-
-
-def _is_ready(node: Node) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import final
 
 from mcm.api.meta import JSONObject
+from mcm.api.names import TAINT_OUT_OF_SERVICE
 from mcm.sandbox.world.kinds import Node, PersistentVolume, VolumeAttachment
 
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 LONGEST_UNMOUNT = 360.0
 """Seconds after which a volume is taken from a Node that is not ready, mounted or not."""
 
@@ -102,13 +102,9 @@ def _patience(node: Node | None) -> float | None:
     None: for as long as that takes."""
     if node is None:
         return LONGEST_UNMOUNT
-    if any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
+    if any(taint.key == TAINT_OUT_OF_SERVICE for taint in node.spec.taints):
         return 0.0
-    return None if is_ready(node) else LONGEST_UNMOUNT
-
-
-def is_ready(node: Node) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    return None if node.ready else LONGEST_UNMOUNT
 
 
 def listed_on(node: Node | None) -> tuple[str, ...]:
