@@ -61,6 +61,7 @@ class PodSpec(core.PodSpec, frozen=True, kw_only=True):
 
 class PodCondition(core.PodCondition, frozen=True, kw_only=True):
     reason: str = ""
+    message: str = ""
     last_transition_time: datetime | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, final
 
 from mcm.api.meta import JSONObject
@@ -13,6 +14,7 @@ from mcm.clock import Clock
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.informers.change import Change
 from mcm.informers.factory import InformerFactory
+from mcm.providers.simulated.volumes import claim_keys
 from mcm.sandbox.world.actor import Actor
 from mcm.sandbox.world.binding import Binder
 from mcm.sandbox.world.kinds import (
@@ -165,9 +167,13 @@ class Scheduler(Actor):
             raise
 
     async def _tell(self, pod: Pod, message: str) -> None:
-        """Write the condition once; the message may age, rewriting it would cost a write a Node."""
-        if any(c.type == "PodScheduled" and c.status == "False" for c in pod.status.conditions):
-            return
+        """Write the condition once; the message may age, rewriting it would cost a write a Node. A
+        pod with claims is told what else is lacking: it is somebody's turn."""
+        told = [c for c in pod.status.conditions if c.type == "PodScheduled"]
+        if told and told[0].status == "False":
+            same = _reasons(told[0].message) == _reasons(message)
+            if same or not claim_keys(pod):
+                return
         condition: JSONObject = {
             "type": "PodScheduled",
             "status": "False",
@@ -183,6 +189,11 @@ class Scheduler(Actor):
             subresource="status",
             patch_type=PatchType.STRATEGIC,
         )
+
+
+def _reasons(message: str) -> str:
+    """A message but for how many Nodes it is about."""
+    return re.sub(r"\d+", "", message)
 
 
 def _wants_node(pod: Pod) -> bool:

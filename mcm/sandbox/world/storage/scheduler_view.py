@@ -18,8 +18,9 @@ from mcm.sandbox.world.kinds import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    StorageClass,
 )
-from mcm.sandbox.world.storage.classes import class_name, waits_for_consumer
+from mcm.sandbox.world.storage.classes import default_class, waits_for_consumer
 from mcm.sandbox.world.storage.indexes import BY_CLAIM
 from mcm.sandbox.world.storage.matching import is_reserved_for
 from mcm.sandbox.world.storage.provisioning import SELECTED_NODE, claim_reference
@@ -62,7 +63,7 @@ class SchedulerView:
             volume = self._volumes.get(claim.spec.volume_name) if is_bound(claim) else None
             if volume is not None:
                 bound.append(volume)
-            elif waits_for_consumer(self._classes.get(class_name(claim))):
+            elif waits_for_consumer(self._class_of(claim)):
                 unbound.append(self._unbound(claim))
                 selected = selected or claim.metadata.annotations.get(SELECTED_NODE, "")
             else:
@@ -103,8 +104,13 @@ class SchedulerView:
     def _unbound(self, claim: PersistentVolumeClaim) -> Unbound:
         reserved = self._volumes.by_index(BY_CLAIM, claim.metadata.key)
         ours = next((v for v in reserved if is_reserved_for(v, claim)), None)
-        storage_class = self._classes.get(class_name(claim))
-        return Unbound(claim, storage_class, self._volumes.list(), ours)
+        return Unbound(claim, self._class_of(claim), self._volumes.list(), ours)
+
+    def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        """One that names none is about to get the default class."""
+        if claim.spec.storage_class_name is None:
+            return default_class(self._classes.list())
+        return self._classes.get(claim.spec.storage_class_name)
 
     def _has_other_user(self, key: str, pod: Pod, is_placed: Callable[[Pod], bool]) -> bool:
         others = (p for p in self.users(key) if p.metadata.uid != pod.metadata.uid)
