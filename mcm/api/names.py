@@ -127,6 +127,13 @@ ANNOTATION_DRAINED_BY: Final = "machine.sapcloud.io/drained-by"
 ours."""
 ANNOTATION_DRAIN_WAVE: Final = "machine.sapcloud.io/drain-wave"
 """On a pod: a whole number; in a drain it goes when all of smaller ones are gone. Ours."""
+ANNOTATION_DRAIN_SURGE: Final = "machine.sapcloud.io/drain-surge"
+"""On a pod: ``restart`` or ``scale`` has its Deployment make a successor before it goes in a drain.
+On a Deployment: JSON telling of the successor that is being made. Ours."""
+LABEL_DRAIN_SURGE: Final = ANNOTATION_DRAIN_SURGE
+"""On a Deployment, beside the annotation: by it those are found."""
+ANNOTATION_KUBECTL_RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
+"""On a pod template, as ``kubectl rollout restart`` writes it."""
 ANNOTATION_MIRROR_POD: Final = "kubernetes.io/config.mirror"
 """On a pod that shows a static one of its node's kubelet."""
 

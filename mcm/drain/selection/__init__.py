@@ -13,6 +13,7 @@ from mcm.drain.selection.claims import claims_of, is_finished, uses_claims
 from mcm.drain.selection.comebacks import Comeback, Comebacks, with_eviction
 from mcm.drain.selection.remarks import Remark, RemarkKind, remarks_on
 from mcm.drain.selection.waves import WaveSettings
+from mcm.drain.selection.wishes import SurgeKind, asked_surge
 
 __all__ = [
     "Arrangement",
@@ -22,8 +23,10 @@ __all__ = [
     "Remark",
     "RemarkKind",
     "Stay",
+    "SurgeKind",
     "WaveSettings",
     "arrange",
+    "asked_surge",
     "claims_of",
     "is_finished",
     "must_go",

@@ -8,6 +8,7 @@ from typing import Final
 
 from mcm.api.core import Pod
 from mcm.api.names import (
+    ANNOTATION_DRAIN_SURGE,
     ANNOTATION_DRAIN_WAVE,
     LABEL_CLUSTER_API_DRAIN,
     LABEL_POD_DRAIN,
@@ -33,6 +34,19 @@ def wish_of(pod: Pod) -> Wish | None:
     return None
 
 
+class SurgeKind(StrEnum):
+    """How a successor is made before the pod goes. Other values count as none."""
+
+    RESTART = "restart"
+    SCALE = "scale"
+
+
+def asked_surge(pod: Pod) -> SurgeKind | None:
+    """Read the pod's annotation that asks for a successor first."""
+    text = pod.metadata.annotations.get(ANNOTATION_DRAIN_SURGE, "")
+    return next((kind for kind in SurgeKind if kind == text), None)
+
+
 def asked_wave(pod: Pod) -> int:
     """Read the pod's annotation. None, and one that is no whole number of 32 bits, is wave 0."""
     text = pod.metadata.annotations.get(ANNOTATION_DRAIN_WAVE)
@@ -51,6 +65,10 @@ def misread(pod: Pod) -> Iterator[str]:
     if text is not None and _wave_in(text) is None:
         what = f"its annotation {ANNOTATION_DRAIN_WAVE} is {_short(text)!r}"
         yield f"{what}, which is no whole number of 32 bits: it counts as 0"
+    surge = pod.metadata.annotations.get(ANNOTATION_DRAIN_SURGE, "")
+    if surge and asked_surge(pod) is None:
+        what = f"its annotation {ANNOTATION_DRAIN_SURGE} is {_short(surge)!r}"
+        yield f"{what}, neither {' nor '.join(SurgeKind)}: it counts as none"
 
 
 def _read(value: str) -> Wish | None:
