@@ -6,10 +6,10 @@ and started again at any moment. Each has its own user agent, by which the serve
 a cluster in which nothing happens costs no write but the kubelets' leases.
 
 What is here: Nodes that go silent (:mod:`.node_lifecycle`), the scheduler (:mod:`.placement`
-decides), ReplicaSets, Deployments (:mod:`.rollouts`), DaemonSets, disruption budgets
-(:mod:`.budgets`), pods of Nodes that are gone, storage (:mod:`.storage`: claims bound to volumes,
-volumes attached and detached). Garbage collection and the end of namespaces come with the server
-(:mod:`mcm.sandbox.apiserver.garbage`); VMs and kubelets are the simulated cloud's
-(:mod:`mcm.providers.simulated`).
-What is not: adoption of pods, eviction by NoExecute taints, StatefulSets, Jobs.
+decides), ReplicaSets, Deployments (:mod:`.rollouts`), DaemonSets, StatefulSets
+(:mod:`.stateful_sets`), disruption budgets (:mod:`.budgets`), pods of Nodes that are gone, storage
+(:mod:`.storage`: claims bound to volumes, volumes attached and detached). Garbage collection and
+the end of namespaces come with the server (:mod:`mcm.sandbox.apiserver.garbage`); VMs and kubelets
+are the simulated cloud's (:mod:`mcm.providers.simulated`).
+What is not: adoption of pods, eviction by NoExecute taints, Jobs.
 """

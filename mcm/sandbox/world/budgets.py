@@ -63,13 +63,15 @@ def _wanted(spec: PodDisruptionBudgetSpec, count: int, scale: int) -> tuple[int,
 def _still_granted(
     granted: dict[str, str], pods: Iterable[Pod], now: datetime
 ) -> tuple[dict[str, str], float | None]:
-    """Keep what concerns pods that are there, not seen to go yet, and granted lately."""
-    there = {p.metadata.name for p in pods if not p.terminating}
+    """Keep what concerns pods that are there, not seen to go yet, and granted lately. A pod that
+    was made later is another of the same name."""
+    there = {p.metadata.name: p.metadata.creation_timestamp for p in pods if not p.terminating}
     kept: dict[str, str] = {}
     waits: list[float] = []
     for name, stamp in granted.items():
-        left = (_moment(stamp, now) + _GRANTED - now).total_seconds()
-        if name in there and left > 0:
+        moment = _moment(stamp, now)
+        left = (moment + _GRANTED - now).total_seconds()
+        if name in there and (there[name] or moment) <= moment and left > 0:
             kept[name] = stamp
             waits.append(left)
     return kept, min(waits, default=None)

@@ -30,6 +30,7 @@ from mcm.sandbox.world.kinds import (
     ReplicaSet,
 )
 from mcm.sandbox.world.replica_sets import explicit
+from mcm.sandbox.world.stateful_sets.kinds import STATEFUL_SETS, StatefulSet
 
 _CONDITION = "DisruptionAllowed"
 
@@ -47,10 +48,12 @@ class Disruption(Actor):
         self._pods = mirror.store(PODS)
         self._sets = mirror.store(REPLICA_SETS)
         self._deployments = mirror.store(DEPLOYMENTS)
+        self._stateful_sets = mirror.store(STATEFUL_SETS)
         mirror.informer(POD_DISRUPTION_BUDGETS).add_handler(self._on_budget)
         mirror.informer(PODS).add_handler(self._on_pod)
         mirror.informer(REPLICA_SETS).add_handler(self._on_owner)
         mirror.informer(DEPLOYMENTS).add_handler(self._on_owner)
+        mirror.informer(STATEFUL_SETS).add_handler(self._on_owner)
 
     # ---- what an event concerns -----------------------------------------------------------------
 
@@ -63,7 +66,9 @@ class Disruption(Actor):
             if any(matches(budget.spec.selector, pod.metadata.labels) for pod in states):
                 self._queue.add(budget.metadata.key)
 
-    def _on_owner(self, change: Change[ReplicaSet] | Change[Deployment]) -> None:
+    def _on_owner(
+        self, change: Change[ReplicaSet] | Change[Deployment] | Change[StatefulSet]
+    ) -> None:
         old, new = change.old, change.new
         if old is not None and new is not None and old.spec.replicas == new.spec.replicas:
             return
@@ -112,7 +117,11 @@ class Disruption(Actor):
         self, namespace: str, ref: OwnerReference, pods: Iterable[Pod]
     ) -> tuple[str, int]:
         """Return the topmost owner's UID and its replicas; as many as there are, if unknown."""
-        replica_set = self._sets.get(f"{namespace}/{ref.name}")
+        key = f"{namespace}/{ref.name}"
+        stateful_set = self._stateful_sets.get(key)
+        if stateful_set is not None and stateful_set.metadata.uid == ref.uid:
+            return ref.uid, stateful_set.spec.replicas
+        replica_set = self._sets.get(key)
         if replica_set is None or replica_set.metadata.uid != ref.uid:
             return ref.uid, sum(1 for pod in pods if pod.metadata.controller_ref() == ref)
         above = replica_set.metadata.controller_ref()

@@ -27,6 +27,8 @@ from mcm.sandbox.world.owned_pods import BY_OWNER, index_pods, owner_uids
 from mcm.sandbox.world.pod_garbage import PodGarbage
 from mcm.sandbox.world.replica_sets import ReplicaSets
 from mcm.sandbox.world.scheduler import Scheduler
+from mcm.sandbox.world.stateful_sets.controller import StatefulSets
+from mcm.sandbox.world.stateful_sets.kinds import CONTROLLER_REVISIONS
 from mcm.sandbox.world.storage.attach_detach import AttachDetach
 from mcm.sandbox.world.storage.attacher import Attacher
 from mcm.sandbox.world.storage.claim_binder import ClaimBinder
@@ -92,12 +94,14 @@ class World:
         index_pods(mirror.store(PODS))
         index_storage(mirror)
         mirror.store(REPLICA_SETS).add_index(BY_OWNER, owner_uids)
+        mirror.store(CONTROLLER_REVISIONS).add_index(BY_OWNER, owner_uids)
         binder = Binder(LoopbackTransport(self._server), user_agent=Scheduler.name)
         return (
             NodeLifecycle(self._client(NodeLifecycle.name), mirror, clock=clock, grace=node_grace),
             Scheduler(self._client(Scheduler.name), binder, mirror, clock=clock),
             ReplicaSets(self._client(ReplicaSets.name), mirror, clock=clock),
             Deployments(self._client(Deployments.name), mirror, clock=clock),
+            StatefulSets(self._client(StatefulSets.name), mirror, clock=clock),
             DaemonSets(self._client(DaemonSets.name), mirror, clock=clock),
             Disruption(self._client(Disruption.name), mirror, clock=clock),
             PodGarbage(self._client(PodGarbage.name), mirror, clock=clock),

@@ -16,13 +16,13 @@ from tests.unit.world.rig import Rig, at, on_rig
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def a_pod(name: str, *, ready: bool = True, terminating: bool = False) -> Pod:
+def a_pod(name: str, *, ready: bool = True, terminating: bool = False, age: float = 3600) -> Pod:
     raw = pod(name)
     meta: dict[str, object] = {"name": name}
     if terminating:
         meta["deletionTimestamp"] = rfc3339(NOW)
     status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-    stamped = {"creationTimestamp": rfc3339(NOW), **meta}
+    stamped = {"creationTimestamp": rfc3339(NOW - timedelta(seconds=age)), **meta}
     return msgspec.convert({**raw, "metadata": stamped, "status": status}, Pod)
 
 
@@ -69,6 +69,14 @@ def test_a_granted_eviction_counts_until_it_is_seen_or_two_minutes_are_over() ->
     found = allowance(spec, pods(3), scale=3, granted=granted, now=NOW)
     assert found.disrupted == {"p0": granted["p0"]}
     assert (found.healthy, found.allowed, found.wait) == (2, 1, 30.0)
+
+
+def test_a_pod_that_took_the_name_of_an_evicted_one_is_another() -> None:
+    granted = {"p0": rfc3339(NOW - timedelta(seconds=30))}
+    spec = PodDisruptionBudgetSpec(min_available=1)
+    successor = [a_pod("p0", age=10), a_pod("p1")]
+    found = allowance(spec, successor, scale=2, granted=granted, now=NOW)
+    assert (found.disrupted, found.healthy, found.allowed) == ({}, 2, 1)
 
 
 # In a running cluster ---------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from mcm.sandbox.apiserver.kinds.cluster import (
 from mcm.sandbox.apiserver.kinds.meta import OBJECT_META
 from mcm.sandbox.apiserver.kinds.pods import POD
 from mcm.sandbox.apiserver.kinds.workloads import (
+    CONTROLLER_REVISION,
     CUSTOM_RESOURCE_DEFINITION,
     DAEMON_SET,
     DEPLOYMENT,
@@ -57,6 +58,7 @@ _SCHEMAS: Mapping[tuple[str, str], JSONObject] = MappingProxyType(
         ("", "Service"): SERVICE,
         ("", "ServiceAccount"): SERVICE_ACCOUNT,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): CUSTOM_RESOURCE_DEFINITION,
+        ("apps", "ControllerRevision"): CONTROLLER_REVISION,
         ("apps", "DaemonSet"): DAEMON_SET,
         ("apps", "Deployment"): DEPLOYMENT,
         ("apps", "ReplicaSet"): REPLICA_SET,

@@ -241,6 +241,15 @@ _WORKLOADS = (
     _workload("deployments", "Deployment", "deploy"),
     _workload("statefulsets", "StatefulSet", "sts"),
     _workload("daemonsets", "DaemonSet", "ds", scales=False),
+    ResourceInfo(
+        "apps",
+        "v1",
+        "controllerrevisions",
+        "ControllerRevision",
+        tracks_generation=False,
+        unconditional_update=True,
+        builtin=True,
+    ),
 )
 
 _STORAGE = (

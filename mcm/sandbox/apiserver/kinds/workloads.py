@@ -74,11 +74,23 @@ STATEFUL_SET = _workload(
         **_REPLICAS,
         **strings("podManagementPolicy", "serviceName"),
         "revisionHistoryLimit": INTEGER,
-        "updateStrategy": struct({"type": STRING, "rollingUpdate": ANY_OBJECT}),
+        "ordinals": struct({"start": INTEGER}),
+        "persistentVolumeClaimRetentionPolicy": struct(strings("whenDeleted", "whenScaled")),
+        "updateStrategy": struct(
+            {
+                "type": STRING,
+                "rollingUpdate": struct({"partition": INTEGER, "maxUnavailable": INT_OR_STRING}),
+            }
+        ),
         "volumeClaimTemplates": list_of(ANY_OBJECT),
     },
     ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"),
     "Keeps numbered pods, each with volumes of its own.",
+)
+
+CONTROLLER_REVISION = struct(
+    {"metadata": OBJECT_META, "data": ANY_OBJECT, "revision": LONG},
+    description="A state of a workload's template, to go back to.",
 )
 
 DAEMON_SET = _workload(

@@ -26,6 +26,7 @@ _COLUMNS: Mapping[tuple[str, str], tuple[Column, ...]] = MappingProxyType(
         ("", "Service"): workloads.SERVICE_COLUMNS,
         ("", "ServiceAccount"): cluster.SERVICE_ACCOUNT_COLUMNS,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): cluster.DEFINITION_COLUMNS,
+        ("apps", "ControllerRevision"): workloads.CONTROLLER_REVISION_COLUMNS,
         ("apps", "DaemonSet"): workloads.DAEMON_SET_COLUMNS,
         ("apps", "Deployment"): workloads.DEPLOYMENT_COLUMNS,
         ("apps", "ReplicaSet"): workloads.REPLICA_SET_COLUMNS,

@@ -88,6 +88,25 @@ DAEMON_SET_COLUMNS: tuple[Column, ...] = (
 )
 
 
+def _controller(view: View) -> str:
+    """Write the controller as ``kind.group/name``."""
+    owners = view.objects("metadata", "ownerReferences")
+    found = next((owner for owner in owners if owner.get("controller") is True), None)
+    if found is None:
+        return NONE
+    group = str(found.get("apiVersion", "")).rpartition("/")[0]
+    kind = str(found.get("kind", "")).lower()
+    return f"{kind}.{group}/{found.get('name')}" if group else f"{kind}/{found.get('name')}"
+
+
+CONTROLLER_REVISION_COLUMNS: tuple[Column, ...] = (
+    NAME,
+    Column("Controller", _controller),
+    integer("Revision", "revision"),
+    AGE,
+)
+
+
 def _ports(view: View) -> str:
     return ",".join(map(_port, view.objects("spec", "ports"))) or NONE
 

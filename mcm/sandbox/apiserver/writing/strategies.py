@@ -58,6 +58,29 @@ _ALWAYS_IN_EVENTS: Mapping[str, object] = {
 _OPEN_IN_EVENTS = frozenset({"apiVersion", "kind", "metadata", "series"})
 _SHORTEST_SERIES = 2
 
+_STATEFUL_SET_DEFAULTS: Mapping[str, object] = {
+    "replicas": 1,
+    "podManagementPolicy": "OrderedReady",
+    "revisionHistoryLimit": 10,
+    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+}
+_OPEN_IN_STATEFUL_SETS = frozenset(
+    {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    }
+)
+_ONLY_THOSE = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+    "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+    "'minReadySeconds' are forbidden"
+)
+
 Strategy = Callable[[ServerState, ResourceInfo, JSONObject, Stored | None], None]
 """Changes an object's top level in place; nested values are shared and must be replaced, not
 changed. The last argument is the state before an update, None for a creation. Raises StatusError.
@@ -165,6 +188,36 @@ def _replicated(_: ServerState, __: ResourceInfo, obj: JSONObject, ___: Stored |
         obj["spec"] = {**spec, "replicas": 1}
 
 
+def _stateful_set(_: ServerState, info: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    """Default what ``kubectl rollout`` reads; what the pods' names and volumes are made of stays
+    as it is."""
+    spec = {**_STATEFUL_SET_DEFAULTS, **_set_members(_spec(obj))}
+    spec["updateStrategy"] = _update_strategy(spec)
+    obj["spec"] = spec
+    if live is None:
+        return
+    before = cast(JSONObject, live.body["spec"])
+    settled = (spec.keys() | before.keys()) - _OPEN_IN_STATEFUL_SETS
+    if any(spec.get(field) != before.get(field) for field in settled):
+        raise invalid(info, _name(obj), [not_permitted("spec", _ONLY_THOSE)])
+
+
+def _update_strategy(spec: JSONObject) -> JSONObject:
+    sent = spec.get("updateStrategy")
+    strategy = {"type": "RollingUpdate", **(_set_members(sent) if isinstance(sent, dict) else {})}
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.get("rollingUpdate")
+        strategy["rollingUpdate"] = {
+            "partition": 0,
+            **(_set_members(rolling) if isinstance(rolling, dict) else {}),
+        }
+    return strategy
+
+
+def _set_members(obj: JSONObject) -> JSONObject:
+    return {name: value for name, value in obj.items() if value is not None}
+
+
 def _lease(_: ServerState, info: ResourceInfo, obj: JSONObject, __: Stored | None) -> None:
     """Keep the times as MicroTime; refuse a term that is none."""
     spec = _spec(obj)
@@ -239,5 +292,5 @@ _STRATEGIES: Mapping[str, Strategy] = {
     LEASES: _lease,
     "deployments.apps": _replicated,
     "replicasets.apps": _replicated,
-    "statefulsets.apps": _replicated,
+    "statefulsets.apps": _stateful_set,
 }
