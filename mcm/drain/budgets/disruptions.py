@@ -2,7 +2,7 @@
 
 One for the process, over all drains: a disruption that one drain was granted is none for another,
 though the mirror still counts it. It is under way from the request on, until the mirror shows it:
-the budget names the pod as disrupted, or the pod is seen to go and the budget's version moved on.
+the budget names the pod as disrupted, or the pod is seen to go and the budget was written since.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, final
 
 from mcm.api.core import Pod, PodDisruptionBudget
 from mcm.drain.budgets.view import BudgetView
+from mcm.informers.versions import newer
 from mcm.workqueue.backoff import Backoff, shorter_by
 
 UNSEEN_FOR: Final = 60.0
@@ -45,6 +46,8 @@ class _Disruption:
     uid: str
     unseen: dict[str, _Before]
     granted_at: float | None = None
+    going_since: str = ""
+    """The pod's version that first showed it to go; empty: none was seen."""
 
     @property
     def namespace(self) -> str:
@@ -147,7 +150,10 @@ class Disruptions:
     def pod_changed(self, uid: str) -> None:
         """The mirror holds another state of the pod, or none any more."""
         disruption = self._by_uid.get(uid)
-        if disruption is not None and self._settle(disruption):
+        if disruption is None:
+            return
+        self._is_going(disruption)
+        if self._settle(disruption):
             self._freed(disruption.namespace)
 
     # ---- what follows ----------------------------------------------------------------------------
@@ -201,14 +207,22 @@ class Disruptions:
         before = disruption.unseen[key]
         if _stamp(budget, disruption.pod_name) not in ("", before.stamp):
             return True
-        moved_on = budget.metadata.resource_version != before.version
-        return moved_on and disruption.granted_at is not None and self._is_going(disruption)
+        version = budget.metadata.resource_version
+        if disruption.granted_at is None or version == before.version:
+            return False
+        if not self._is_going(disruption):
+            return False
+        # The server wrote the budget before the pod, and its controller counts anew after that.
+        return not disruption.going_since or newer(version, disruption.going_since)
 
     def _is_going(self, disruption: _Disruption) -> bool:
         pod = self._pods(disruption.pod_key)
         if pod is None or pod.metadata.uid != disruption.uid:
             return True
-        return pod.metadata.deletion_timestamp is not None
+        if pod.metadata.deletion_timestamp is None:
+            return False
+        disruption.going_since = disruption.going_since or pod.metadata.resource_version
+        return True
 
     def _forget(self, uid: str) -> None:
         disruption = self._by_uid.pop(uid, None)

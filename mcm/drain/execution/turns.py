@@ -57,9 +57,12 @@ class Turns:
     def _let_begin(self) -> None:
         while self._free > 0 and (drain := self._next()) is not None:
             waiting = self._waiting.pop(drain)
-            waiting.popleft().set_result(None)
+            mine = waiting.popleft()
             if waiting:
                 self._waiting[drain] = waiting  # behind all others
+            if mine.cancelled():
+                continue  # who gave up may not know yet
+            mine.set_result(None)
             self._free -= 1
             self._under_way[drain] += 1
 
@@ -70,7 +73,9 @@ class Turns:
         return None
 
     def _leave(self, drain: str, mine: asyncio.Future[None]) -> None:
-        waiting = self._waiting[drain]
+        waiting = self._waiting.get(drain)
+        if waiting is None or mine not in waiting:
+            return  # it was passed over
         waiting.remove(mine)
         if not waiting:
             del self._waiting[drain]
