@@ -14,7 +14,9 @@ def is_finished(pod: Pod) -> bool:
 
 def uses_claims(pod: Pod) -> bool:
     """Tell whether it mounts claims. A finished pod uses its volumes no more."""
-    return not is_finished(pod) and bool(claims_of(pod))
+    return not is_finished(pod) and any(
+        v.persistent_volume_claim is not None or v.ephemeral is not None for v in pod.spec.volumes
+    )
 
 
 def claims_of(pod: Pod) -> tuple[str, ...]:

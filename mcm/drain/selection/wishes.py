@@ -25,13 +25,16 @@ class Wish(StrEnum):
     WAIT_COMPLETED = "wait-completed"
 
 
+_WISHES: Final = {wish.value: wish for wish in Wish}
+
+
 def wish_of(pod: Pod) -> Wish | None:
     """Read the pod's label; ours wins over Cluster API's, unless nobody understands it."""
     labels = pod.metadata.labels
-    for label in (LABEL_POD_DRAIN, LABEL_CLUSTER_API_DRAIN):
-        if (wish := _read(labels.get(label, ""))) is not None:
-            return wish
-    return None
+    if not labels:
+        return None
+    ours = _read(labels.get(LABEL_POD_DRAIN, ""))
+    return ours if ours is not None else _read(labels.get(LABEL_CLUSTER_API_DRAIN, ""))
 
 
 class SurgeKind(StrEnum):
@@ -73,7 +76,7 @@ def misread(pod: Pod) -> Iterator[str]:
 
 def _read(value: str) -> Wish | None:
     # Cluster API does not mind the case either.
-    return next((wish for wish in Wish if wish == value.lower()), None)
+    return _WISHES.get(value.lower()) if value else None
 
 
 def _wave_in(text: str) -> int | None:
