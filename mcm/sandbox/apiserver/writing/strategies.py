@@ -283,6 +283,28 @@ def _changes_of_event(obj: JSONObject, live: Stored) -> list[StatusCause]:
     return [wrong_value(field, obj[field], "field is immutable") for field in changed]
 
 
+def _volume(_: ServerState, __: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    _default_spec(obj, live, volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain")
+
+
+def _claim(_: ServerState, __: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    _default_spec(obj, live, volumeMode="Filesystem")
+
+
+def _default_spec(obj: JSONObject, live: Stored | None, **defaults: str) -> None:
+    if live is None:
+        spec = _spec(obj)
+        for member, value in defaults.items():
+            spec[member] = spec.get(member) or value
+        obj["spec"] = spec
+
+
+def _storage_class(_: ServerState, __: ResourceInfo, obj: JSONObject, live: Stored | None) -> None:
+    if live is None:
+        obj["reclaimPolicy"] = obj.get("reclaimPolicy") or "Delete"
+        obj["volumeBindingMode"] = obj.get("volumeBindingMode") or "Immediate"
+
+
 _STRATEGIES: Mapping[str, Strategy] = {
     SECRETS: _secret,
     NAMESPACES: _namespace,
@@ -290,6 +312,9 @@ _STRATEGIES: Mapping[str, Strategy] = {
     DEFINITIONS: prepare_definition,
     EVENTS: _event,
     LEASES: _lease,
+    "persistentvolumes": _volume,
+    "persistentvolumeclaims": _claim,
+    "storageclasses.storage.k8s.io": _storage_class,
     "deployments.apps": _replicated,
     "replicasets.apps": _replicated,
     "statefulsets.apps": _stateful_set,
