@@ -52,7 +52,7 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
-        self._details = dict(details or {})
+        self._details = details
         self._causes = tuple(causes)
         self._continue_token = continue_token
         super().__init__(message)
@@ -68,12 +68,12 @@ class StatusError(Exception):
         }
         if self.reason:
             status["reason"] = self.reason
-        details = dict(self._details)
+        details = dict(self._details or {})
         if self._causes:
             details["causes"] = [cause.document() for cause in self._causes]
         if self.retry_after:
             details["retryAfterSeconds"] = self.retry_after
-        if details:
+        if details or self._details is not None:
             status["details"] = details
         status["code"] = self.code
         return status
@@ -124,7 +124,10 @@ def not_found(info: ResourceInfo, name: str) -> StatusError:
 def unknown_path() -> StatusError:
     """Something else is served under the group and version, but not this."""
     return StatusError(
-        HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource"
+        HTTPStatus.NOT_FOUND,
+        "NotFound",
+        "the server could not find the requested resource",
+        details={},
     )
 
 
@@ -133,6 +136,7 @@ def method_not_allowed() -> StatusError:
         HTTPStatus.METHOD_NOT_ALLOWED,
         "MethodNotAllowed",
         "the server does not allow this method on the requested resource",
+        details={},
     )
 
 
@@ -186,11 +190,13 @@ def failed_precondition(
 ) -> StatusError:
     """A precondition of DeleteOptions does not hold; ``what`` is UID or ResourceVersion."""
     kind = f"{info.kind}.{info.group}" if info.group else info.kind
+    happened = "deleted and then recreated" if what == "UID" else "modified"
     return StatusError(
         HTTPStatus.CONFLICT,
         "Conflict",
         f'Operation cannot be fulfilled on {kind} "{name}": the {what} in the precondition '
-        f"({wanted}) does not match the {what} in record ({found})",
+        f"({wanted}) does not match the {what} in record ({found}). The object might have been "
+        f"{happened}",
         details=_about(info, name, kind=info.kind),
     )
 

@@ -156,7 +156,7 @@ def _free_metadata(
 ) -> JSONObject:
     """Return the new object's metadata, with a generated name nobody has yet."""
     if info.namespaced:
-        _check_namespace(state, info, namespace, text_of(sent, "name"))
+        check_namespace(state, info, namespace, text_of(sent, "name"))
     objects = state.store.collection(info.storage).objects
     tries = 1 if text_of(sent, "name") else _NAME_TRIES
     name = ""
@@ -168,7 +168,8 @@ def _free_metadata(
     raise already_exists(info, name)
 
 
-def _check_namespace(state: ServerState, info: ResourceInfo, namespace: str, name: str) -> None:
+def check_namespace(state: ServerState, info: ResourceInfo, namespace: str, name: str) -> None:
+    """Raise StatusError where nothing can be created: 404 without the namespace, 403 if it ends."""
     found = state.store.collection(NAMESPACES).get(namespace)
     if found is None:
         namespaces = cast(ResourceInfo, state.registry.find("", "v1", NAMESPACES))

@@ -30,7 +30,7 @@ from mcm.sandbox.apiserver.reading.rendering import success
 from mcm.sandbox.apiserver.registry import ResourceInfo
 from mcm.sandbox.apiserver.requests.calls import Call, ServerState, decode_body, write_options
 from mcm.sandbox.apiserver.store import Stored
-from mcm.sandbox.apiserver.writing.create_update import find
+from mcm.sandbox.apiserver.writing.create_update import check_namespace, find
 from mcm.sandbox.apiserver.writing.deletion import DeleteOptions, delete_object, delete_options_of
 from mcm.sandbox.apiserver.writing.metadata import metadata_of, text_of
 
@@ -39,11 +39,14 @@ _MOST_DISRUPTED = 2000
 
 
 def evict(state: ServerState, call: Call) -> Response:
-    """Evict one pod. Raises StatusError: 404, 409 for a failed precondition, 429 with the cause
-    ``DisruptionBudget`` if a budget refuses, 500 if several budgets cover the pod."""
+    """Evict one pod. Raises StatusError: 404, 403 in a namespace that ends, 409 for a failed
+    precondition, 429 with the cause ``DisruptionBudget`` if a budget refuses, 500 if several
+    budgets cover the pod."""
     if call.verb != "create":
         raise method_not_allowed()
     options = _options_of(call)
+    # It is a creation to admission: of nothing in a namespace that ends, whatever it would free.
+    check_namespace(state, call.info, call.target.namespace, call.target.name)
     pod = find(state, call)
     if not _needs_no_budget(pod):
         budget = _budget_of(state, pod)
