@@ -68,8 +68,9 @@ def in_words(pods: Iterable[PodStanding], *, deadline: datetime) -> str:
 def _group(cause: Cause, pods: Sequence[PodStanding], deadline: datetime) -> str:
     pods = sorted(pods, key=lambda pod: (pod.pod, pod.uid))
     names = _few([pod.pod for pod in pods[:MOST_PODS]], len(pods))
-    details = list(dict.fromkeys(_cut(pod.detail) for pod in pods[:MOST_PODS] if pod.detail))
-    detail = f" ({'; '.join(details)})" if details else ""
+    said = (pod.detail for pod in pods[:MOST_PODS] if pod.detail not in ("", cause.value))
+    details = list(dict.fromkeys(map(_cut, said)))
+    detail = f" ({', '.join(details)})" if details else ""
     return f"{cause.value}: {names}{_times(cause, pods, deadline)}{detail}"
 
 
@@ -90,4 +91,5 @@ def _few(names: Sequence[str], of: int) -> str:
 
 
 def _cut(detail: str) -> str:
+    detail = detail.replace("; ", ", ")  # which is what parts causes
     return detail if len(detail) <= _LONGEST_DETAIL else f"{detail[: _LONGEST_DETAIL - 3]}..."

@@ -129,13 +129,13 @@ class Currency:
     def _why(self, now: float) -> str:
         if not self._synced:
             return f"{self._what} were not read yet{self._because()}"
+        behind = self._behind
+        if behind and now >= behind.since + BEHIND_FOR and not self._has_caught_up(now):
+            return f"{self._what} cannot be watched since {rfc3339(behind.at)}{self._because()}"
         heard = self._heard_at
         if heard is not None and now - heard > SILENT_FOR:
             return f"nothing was heard of {self._what} for more than {SILENT_FOR:.0f} seconds"
-        behind = self._behind
-        if behind is None or now < behind.since + BEHIND_FOR or self._has_caught_up(now):
-            return ""
-        return f"{self._what} cannot be watched since {rfc3339(behind.at)}{self._because()}"
+        return ""
 
     def _because(self) -> str:
         return f" ({self._failure})" if self._failure else ""

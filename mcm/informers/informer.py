@@ -77,7 +77,8 @@ class Informer(Generic[T]):
         self._backlog: deque[Change[T]] = deque()
         self._synced = asyncio.Event()
         self._freshness_moved = asyncio.Event()
-        self._waiting_for_freshness: list[Callable[[], None]] = []
+        self._told_current: list[Callable[[], None]] = []
+        self._told_stale: list[Callable[[], None]] = []
         self._started_at: float | None = None
         self._reflector = Reflector(
             source,
@@ -173,10 +174,15 @@ class Informer(Generic[T]):
 
         It may neither wait nor raise, as a handler of changes.
         """
-        self._waiting_for_freshness.append(handler)
+        self._told_current.append(handler)
+
+    def when_stale(self, handler: Callable[[], None]) -> None:
+        """Call ``handler`` each time a mirror that was current is so no more: its watch ended, and
+        none could be opened in time."""
+        self._told_stale.append(handler)
 
     def freshness_moved(self) -> None:
-        """Have those told who wait for the mirror to be current, if it is so now."""
+        """Have those told who wait for the mirror to be current, or to be so no more."""
         self._freshness_moved.set()
 
     def status(self) -> InformerStatus:
@@ -199,7 +205,7 @@ class Informer(Generic[T]):
         self._started_at = self._clock.monotonic()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reflector.run(), name=f"reflector {self.resource.name}")
-            if self._waiting_for_freshness:
+            if self._told_current or self._told_stale:
                 group.create_task(self._follow_freshness())
             if self._resync_period:
                 group.create_task(self._resync(self._resync_period))
@@ -210,14 +216,14 @@ class Informer(Generic[T]):
             self._freshness_moved.clear()
             now = self._clock.monotonic()
             was, current = current, self.freshness(now).current
-            if current and not was:
-                self._tell_current()
+            if current != was:
+                self._tell_freshness(self._told_current if current else self._told_stale)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._reflector.currency.next_change(now)):
                     await self._freshness_moved.wait()
 
-    def _tell_current(self) -> None:
-        for handler in self._waiting_for_freshness:
+    def _tell_freshness(self, handlers: Iterable[Callable[[], None]]) -> None:
+        for handler in handlers:
             try:
                 handler()
             except Exception:

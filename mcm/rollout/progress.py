@@ -24,6 +24,7 @@ from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.deployment.revisions.numbers import revision_of
 from mcm.controllers.deployment.status.progress import is_complete
 from mcm.controllers.overshooting.decision import is_frozen
+from mcm.controllers.replicas.held_up_drains import is_held_up, worst_of
 from mcm.controllers.replicas.membership import is_terminating
 
 _IN_TROUBLE: Final = frozenset(
@@ -151,13 +152,15 @@ def _observed(deployment: MachineDeployment) -> bool:
 def _troubles(machines: Iterable[Machine]) -> Iterator[tuple[str, str]]:
     for machine in sorted(machines, key=lambda m: m.metadata.name):
         failing = machine.status.last_operation.state == OperationState.FAILED
-        if failing or machine.phase in _IN_TROUBLE:
+        if failing or machine.phase in _IN_TROUBLE or is_held_up(machine):
             yield machine.metadata.name, trouble_of(machine)
 
 
 def trouble_of(machine: Machine) -> str:
     """Say of a machine in one line what is the matter: phase, its own error code, its own text."""
     operation = machine.status.last_operation
+    if is_held_up(machine) and operation.state != OperationState.FAILED:
+        return f"{machine.phase}: its drain is held up: {worst_of(machine)}"
     code = f" [{operation.error_code}]" if operation.error_code else ""
     text = " ".join(operation.description.split())
     return f"{machine.phase or 'new'}{code}{': ' if text else ''}{text}"

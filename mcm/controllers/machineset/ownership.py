@@ -6,6 +6,7 @@ from typing import Final
 
 from mcm.api.machine import MACHINE_SETS, MACHINES, Machine, OperationState
 from mcm.controllers.owning import Ownership
+from mcm.controllers.replicas.held_up_drains import is_held_up, worst_of
 
 
 def seen_by_set(machine: Machine) -> tuple[object, ...]:
@@ -22,6 +23,7 @@ def seen_by_set(machine: Machine) -> tuple[object, ...]:
         machine.spec,
         status.current_status,
         status.last_operation if failed else None,
+        worst_of(machine) if is_held_up(machine) else None,
     )
 
 

@@ -16,7 +16,7 @@ _NAMED: Final = 3
 
 def held_up_drains(machines: Iterable[Machine]) -> Sequence[Machine]:
     """Return the machines that say so of themselves, in the order of their names."""
-    return sorted(filter(_is_held_up, machines), key=lambda machine: machine.metadata.key)
+    return sorted(filter(is_held_up, machines), key=lambda machine: machine.metadata.key)
 
 
 def why_held_up(machines: Sequence[Machine]) -> str:
@@ -30,16 +30,20 @@ def why_held_up(machines: Sequence[Machine]) -> str:
     )
 
 
-def _is_held_up(machine: Machine) -> bool:
+def is_held_up(machine: Machine) -> bool:
+    """Tell whether the machine says that its drain does not go on by itself."""
     said = find(machine.status.conditions, CONDITION_DRAINED)
     return said is not None and (said.status, said.reason) == (STATUS_FALSE, REASON_DRAIN_BLOCKED)
 
 
+def worst_of(machine: Machine) -> str:
+    """Return what its condition says first: the cause that is to be mended first."""
+    said = find(machine.status.conditions, CONDITION_DRAINED)
+    return said.message.partition(";")[0] if said is not None else ""
+
+
 def _text(machine: Machine) -> str:
     said = find(machine.status.conditions, CONDITION_DRAINED)
-    if said is None:
-        return machine.metadata.name
-    since = said.last_transition_time
-    worst = said.message.partition(";")[0]
+    since = said.last_transition_time if said is not None else None
     held = f" (draining since {rfc3339(since)})" if since is not None else ""
-    return f"{machine.metadata.name}{held}: {worst}"
+    return f"{machine.metadata.name}{held}: {worst_of(machine)}"

@@ -91,6 +91,11 @@ BUDGET = "pod disruption budget shop/db allows none"
             f"refused by the server: shop/a ({'x' * 237}...)",
             id="what a server says is cut",
         ),
+        pytest.param(
+            (standing("a", Cause.OVERDUE, detail=Cause.OVERDUE.value),),
+            "its grace period is over: shop/a",
+            id="nothing is said twice",
+        ),
     ],
 )
 def test_what_is_said(pods: tuple[PodStanding, ...], text: str) -> None:

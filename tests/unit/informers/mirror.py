@@ -86,6 +86,7 @@ async def mirroring(
     options: ReflectorOptions | None = None,
     seed: int = 0,
     on_current: Callable[[Mirror], None] | None = None,
+    on_stale: Callable[[Mirror], None] | None = None,
 ) -> AsyncIterator[Mirror]:
     clock = LoopClock(EPOCH)
     informer = Informer(
@@ -105,6 +106,8 @@ async def mirroring(
     server.on_watch = within_what_the_store_has
     if on_current is not None:
         informer.when_current(lambda: on_current(mirror))
+    if on_stale is not None:
+        informer.when_stale(lambda: on_stale(mirror))
     task = asyncio.create_task(informer.run())
     mirror = Mirror(server, informer, replay, clock, task)
     try:
@@ -123,12 +126,15 @@ def on_mirror(
     options: ReflectorOptions | None = None,
     seed: int = 0,
     on_current: Callable[[Mirror], None] | None = None,
+    on_stale: Callable[[Mirror], None] | None = None,
 ) -> R:
     """Run a scenario on virtual time against a server and an informer that mirrors it;
-    ``on_current`` is called each time the mirror is current again."""
+    ``on_current`` and ``on_stale`` are called each time the mirror becomes that."""
 
     async def main() -> R:
-        async with mirroring(server(), options=options, seed=seed, on_current=on_current) as mirror:
+        async with mirroring(
+            server(), options=options, seed=seed, on_current=on_current, on_stale=on_stale
+        ) as mirror:
             return await scenario(mirror)
 
     return run_virtual(main)

@@ -253,8 +253,10 @@ def test_a_refused_watch_is_told_after_ten_seconds_and_its_return_wakes() -> Non
         assert mirror.agrees()
         await mirror.sleep(0.1)
         assert len(woken) == 2 and mirror.clock.monotonic() - woken[1] < 0.3
+        assert stale == [round(ended + BEHIND_FOR, 1)]
 
     woken: list[float] = []
+    stale: list[float] = []
 
     async def with_handler(mirror: Mirror) -> None:
         await scenario(mirror)
@@ -262,6 +264,7 @@ def test_a_refused_watch_is_told_after_ten_seconds_and_its_return_wakes() -> Non
     on_mirror(
         with_handler,
         on_current=lambda mirror: woken.append(round(mirror.clock.monotonic(), 1)),
+        on_stale=lambda mirror: stale.append(round(mirror.clock.monotonic(), 1)),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from mcm.api.core import NodeCondition
 from mcm.api.machine import (
     CurrentStatus,
     LastOperation,
@@ -182,3 +183,15 @@ def test_machines_in_trouble_are_named_with_their_own_code_and_text() -> None:
         ("d", "Terminating [ResourceExhausted]: no quota"),
     )
     assert trouble_of(machine("e", "", LastOperation())) == "new"
+
+
+def test_a_machine_whose_drain_is_held_up_is_named_with_what_holds_it() -> None:
+    draining = machine("d", "Terminating", LastOperation(description="Initiate node drain"))
+    message = "held by a disruption budget: shop/a since 2026-01-01T00:00:00Z; leaving: shop/b"
+    held = NodeCondition(type="Drained", status="False", reason="Blocked", message=message)
+    draining = msgspec.structs.replace(
+        draining, status=msgspec.structs.replace(draining.status, conditions=(held,))
+    )
+    progress = look(deployment(status=status(1, 4, 3)), draining)
+    text = "its drain is held up: held by a disruption budget: shop/a since 2026-01-01T00:00:00Z"
+    assert progress.troubles == (("d", f"Terminating: {text}"),)
