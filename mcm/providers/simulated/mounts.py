@@ -122,14 +122,17 @@ class Mounts:
         return DONE
 
     def _in_use(self, node: Node) -> tuple[str, ...]:
-        mountable = {v.name for v in node.status.volumes_attached} | {*node.status.volumes_in_use}
-        found = set()
+        """A pod that runs keeps what it has, one that waits gets what the Node is said to have."""
+        attached = {v.name for v in node.status.volumes_attached}
+        kept = attached | {*node.status.volumes_in_use}
+        found: set[str] = set()
         for pod in self._on(node.metadata.name):
             if pod.status.phase in ("Succeeded", "Failed"):
                 continue
             volumes = map(self._volume_of, claim_keys(pod))
-            found |= {v.attached_name for v in volumes if v is not None}
-        return tuple(sorted(found & mountable))
+            names = {v.attached_name for v in volumes if v is not None}
+            found |= names & (kept if pod.status.phase == "Running" else attached)
+        return tuple(sorted(found))
 
     def _on(self, node_name: str) -> tuple[RunnablePod, ...]:
         return tuple(self._pods.by_index(BY_NODE, node_name))

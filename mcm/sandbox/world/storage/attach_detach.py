@@ -34,6 +34,7 @@ from mcm.sandbox.world.storage.attachments import (
     Wanted,
     attachment_manifest,
     decide,
+    finalizer_of,
     listed_on,
     multi_attach_message,
 )
@@ -95,6 +96,9 @@ class AttachDetach(Actor):
         self._wake_users(change.object.metadata.key)
 
     def _on_volume(self, change: Change[PersistentVolume]) -> None:
+        if change.new is None:
+            for attachment in self._attachments.by_index(OF_VOLUME, change.object.metadata.name):
+                self._queue.add(attachment.spec.node_name)
         ref = change.object.spec.claim_ref
         if ref is not None:
             self._wake_users(ref.key)
@@ -158,16 +162,19 @@ class AttachDetach(Actor):
     def _held(
         self, attachment: VolumeAttachment, needed: dict[str, PersistentVolume]
     ) -> Held | None:
-        """None for an attachment that is not ours to judge: nobody knows its volume."""
+        """None for an attachment that is not ours to judge: no driver here has to do with it."""
         volume = self._volumes.get(attachment.volume_name)
-        if volume is None or not volume.attached_name:
+        if volume is None and finalizer_of(attachment) not in attachment.metadata.finalizers:
+            return None
+        name = volume.attached_name if volume is not None else ""
+        if volume is not None and not name:
             return None
         uid = attachment.metadata.uid
-        if volume.metadata.name in needed:
+        if attachment.volume_name in needed:
             self._idle_since.pop(uid, None)
-            return Held(attachment, volume.attached_name)
+            return Held(attachment, name)
         now = self._clock.monotonic()
-        return Held(attachment, volume.attached_name, now - self._idle_since.setdefault(uid, now))
+        return Held(attachment, name, now - self._idle_since.setdefault(uid, now))
 
     def _elsewhere(self, volume: PersistentVolume, node_name: str) -> list[str]:
         attachments = self._attachments.by_index(OF_VOLUME, volume.metadata.name)

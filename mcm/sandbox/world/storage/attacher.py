@@ -22,6 +22,7 @@ from mcm.sandbox.world.kinds import (
     PersistentVolume,
     VolumeAttachment,
 )
+from mcm.sandbox.world.storage.attachments import finalizer_of
 from mcm.sandbox.world.storage.behaviour import Behaviour, behaviour_of
 from mcm.sandbox.world.storage.indexes import OF_VOLUME
 
@@ -176,10 +177,6 @@ class Attacher(Actor):
 def _until(left: float, attempt: _Attempt) -> Outcome:
     """What never ends by itself ends when somebody changes the volume."""
     return DONE if math.isinf(left) else Outcome(after=left, reason=attempt.action)
-
-
-def finalizer_of(attachment: VolumeAttachment) -> str:
-    return f"external-attacher/{attachment.spec.attacher.replace('.', '-')}"
 
 
 def _serves(attachment: VolumeAttachment, volume: PersistentVolume) -> bool:

@@ -33,11 +33,16 @@ def attachment_manifest(volume: PersistentVolume, node_name: str) -> JSONObject:
     }
 
 
+def finalizer_of(attachment: VolumeAttachment) -> str:
+    """Return the finalizer by which the driver keeps an attachment until it has detached it."""
+    return f"external-attacher/{attachment.spec.attacher.replace('.', '-')}"
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An attachment to the Node: the name the Node knows its volume by, and since how many seconds
-    no pod there uses it; None if one does."""
+    """An attachment to the Node: the name the Node knows its volume by (empty if the volume is
+    gone), and since how many seconds no pod there uses it; None if one does."""
 
     attachment: VolumeAttachment
     attached_name: str
@@ -75,26 +80,49 @@ def decide(
     """Say what becomes of a Node's volumes. ``mounted`` is what its kubelet last said it uses;
     ``node`` is None if the Node is gone."""
     patience = _patience(node)
-    detach: list[VolumeAttachment] = []
-    listed: set[str] = set()
-    waits: list[float] = []
-    for one in held:
-        left = patience if one.attached_name in mounted else 0.0
-        free = one.idle is not None and (left is not None and left <= one.idle)
-        if free and not one.attachment.terminating:
-            detach.append(one.attachment)
-        elif one.idle is not None and left and not free:
-            waits.append(left - one.idle)
-        failed = one.attachment.status.detach_error is not None
-        if one.attachment.status.attached and (failed or not free):
-            listed.add(one.attached_name)
+    free = {one.attachment.metadata.uid: _is_free(one, mounted, patience) for one in held}
+    waits = [
+        patience - one.idle
+        for one in held
+        if patience and one.idle is not None and not free[one.attachment.metadata.uid]
+    ]
+    listed = {
+        one.attached_name
+        for one in held
+        if _may_be_mounted(one, mounted, free=free[one.attachment.metadata.uid])
+    }
     return Decision(
         listed=tuple(sorted(listed)),
-        detach=tuple(detach),
+        detach=tuple(
+            one.attachment
+            for one in held
+            if free[one.attachment.metadata.uid] and not one.attachment.terminating
+        ),
         attach=tuple(w.volume for w in wanted if not w.blocked),
         blocked=tuple(w for w in wanted if w.blocked),
         look_again=min(waits, default=None),
     )
+
+
+def _is_free(one: Held, mounted: frozenset[str], patience: float | None) -> bool:
+    """Tell whether an attachment may end: nobody needs it, and nobody has it mounted any more, or
+    nobody waits for that any longer."""
+    if one.idle is None:
+        return False
+    if one.attached_name not in mounted:
+        return True
+    return patience is not None and patience <= one.idle
+
+
+def _may_be_mounted(one: Held, mounted: frozenset[str], *, free: bool) -> bool:
+    """Tell whether the Node is said to have the volume. What is being detached is not to be mounted
+    by the next pod; where detaching failed, the volume is still there."""
+    status = one.attachment.status
+    if not status.attached or not one.attached_name:
+        return False
+    if one.idle is None:
+        return not one.attachment.terminating or one.attached_name in mounted
+    return status.detach_error is not None or not free
 
 
 def _patience(node: Node | None) -> float | None:

@@ -24,7 +24,7 @@ from mcm.sandbox.world.kinds import (
     StorageClass,
 )
 from mcm.sandbox.world.storage.classes import default_class, provisions, waits_for_consumer
-from mcm.sandbox.world.storage.indexes import BY_CLAIM
+from mcm.sandbox.world.storage.indexes import BY_CLAIM, FREE
 from mcm.sandbox.world.storage.matching import is_reserved_for, smallest_match
 from mcm.sandbox.world.storage.provisioning import (
     SELECTED_NODE,
@@ -120,7 +120,8 @@ class ClaimBinder(Actor):
         storage_class = self._classes.get(claim.spec.storage_class_name)
         if waits_for_consumer(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
             return
-        match = smallest_match(claim, self._volumes.list())
+        free = self._volumes.by_index(FREE, claim.spec.storage_class_name)
+        match = smallest_match(claim, free)
         if match is not None and not waits_for_consumer(storage_class):
             await self._bind(claim, match)
         elif storage_class is not None and provisions(storage_class):

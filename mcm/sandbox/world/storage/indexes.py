@@ -1,4 +1,4 @@
-"""Finding pods and volumes by claim, attachments by Node and by volume."""
+"""Finding pods and volumes by claim, free volumes by class, attachments by Node and volume."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from mcm.sandbox.world.kinds import (
 
 BY_CLAIM = "claim"
 """Pods that name a claim, volumes that are reserved for it: by its key."""
+FREE = "free"
+"""Volumes that are reserved for no claim: by the name of their class."""
 ON_NODE = "attached-node"
 OF_VOLUME = "attached-volume"
 
@@ -21,7 +23,9 @@ OF_VOLUME = "attached-volume"
 def index_storage(mirror: InformerFactory) -> None:
     """Add the indexes above to the mirror's stores."""
     mirror.store(PODS).add_index(BY_CLAIM, claim_keys)
-    mirror.store(PERSISTENT_VOLUMES).add_index(BY_CLAIM, _reserved_for)
+    volumes = mirror.store(PERSISTENT_VOLUMES)
+    volumes.add_index(BY_CLAIM, _reserved_for)
+    volumes.add_index(FREE, _free_of_class)
     attachments = mirror.store(VOLUME_ATTACHMENTS)
     attachments.add_index(ON_NODE, _node_of)
     attachments.add_index(OF_VOLUME, _volume_of)
@@ -30,6 +34,10 @@ def index_storage(mirror: InformerFactory) -> None:
 def _reserved_for(volume: PersistentVolume) -> tuple[str, ...]:
     ref = volume.spec.claim_ref
     return () if ref is None else (ref.key,)
+
+
+def _free_of_class(volume: PersistentVolume) -> tuple[str, ...]:
+    return (volume.spec.storage_class_name,) if volume.spec.claim_ref is None else ()
 
 
 def _node_of(attachment: VolumeAttachment) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from mcm.sandbox.world.kinds import (
     StorageClass,
 )
 from mcm.sandbox.world.storage.classes import default_class, waits_for_consumer
-from mcm.sandbox.world.storage.indexes import BY_CLAIM
+from mcm.sandbox.world.storage.indexes import BY_CLAIM, FREE
 from mcm.sandbox.world.storage.matching import is_reserved_for
 from mcm.sandbox.world.storage.provisioning import SELECTED_NODE, claim_reference
 from mcm.sandbox.world.storage.scheduling import (
@@ -104,7 +104,9 @@ class SchedulerView:
     def _unbound(self, claim: PersistentVolumeClaim) -> Unbound:
         reserved = self._volumes.by_index(BY_CLAIM, claim.metadata.key)
         ours = next((v for v in reserved if is_reserved_for(v, claim)), None)
-        return Unbound(claim, self._class_of(claim), self._volumes.list(), ours)
+        storage_class = self._class_of(claim)
+        free = self._volumes.by_index(FREE, storage_class.metadata.name) if storage_class else ()
+        return Unbound(claim, storage_class, free, ours)
 
     def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
         """One that names none is about to get the default class."""

@@ -99,6 +99,9 @@ class VolumeNeeds:
         coming = Counter(u.driver for u in self.unbound if u.driver)
         if not wanted and not coming:
             return False
+        fewest = min(volume_limit(node, d) for d in {*coming, *wanted.values()})
+        if sum(len(p.spec.volumes) for p in pods) + len(wanted) + coming.total() <= fewest:
+            return False  # the usual case, without a look at a single claim
         there = self.used_by(pods)
         coming.update(driver for name, driver in wanted.items() if name not in there)
         counts = Counter(there.values())

@@ -209,6 +209,53 @@ def test_an_attachment_deleted_by_hand_is_detached_and_made_anew_for_the_pod_tha
     on_rig(scenario)
 
 
+def test_a_pod_that_comes_while_its_volume_is_detached_here_waits_until_it_is_attached_anew() -> (
+    None
+):
+    async def scenario(rig: Rig) -> None:
+        await boot(rig, "a")
+        await rig.create(storage_class("slow", detachSeconds="10"))
+        disk = await run_with_volume(rig, of_class="slow")
+        (before,) = rig.all(*ATTACHMENTS)
+        await rig.delete(f"{POD_PATH}/p")
+        await rig.until(lambda: on_node(rig, "a") == ([], []), within=3)
+        await rig.pass_time(1)
+        await rig.create(pod("next", volumes=using("data")))
+        waited = await rig.until(lambda: rig.running() == ["next"])
+        assert waited == pytest.approx(9 + 2 + 1, abs=0.2)
+        (after,) = rig.all(*ATTACHMENTS)
+        assert at(after, "metadata", "uid") != at(before, "metadata", "uid")
+        assert on_node(rig, "a") == ([disk], [disk])
+
+    on_rig(scenario)
+
+
+def test_a_volume_deleted_while_it_is_attached_is_detached() -> None:
+    async def scenario(rig: Rig) -> None:
+        await boot(rig, "a")
+        disk = await run_with_volume(rig)
+        await rig.delete(f"/api/v1/persistentvolumes/{disk}")
+        await rig.until(lambda: attached(rig) == {}, within=5)
+        assert on_node(rig, "a") == ([], [])
+
+    on_rig(scenario)
+
+
+def test_a_claim_deleted_with_its_pod_takes_the_volume_along_once_that_is_detached() -> None:
+    async def scenario(rig: Rig) -> None:
+        await boot(rig, "a")
+        await rig.create(storage_class("slow", detachSeconds="10"))
+        disk = await run_with_volume(rig, of_class="slow")
+        await rig.delete(f"{POD_PATH}/p")
+        await rig.delete("/api/v1/namespaces/default/persistentvolumeclaims/data")
+        await rig.pass_time(5)
+        assert at(rig.get("persistentvolumes", disk), "status", "phase") == "Released"
+        await rig.until(lambda: attached(rig) == {}, within=10)
+        await rig.until(lambda: rig.names("persistentvolumes") == [], within=1)
+
+    on_rig(scenario)
+
+
 # Nodes in trouble --------------------------------------------------------------------------------
 
 

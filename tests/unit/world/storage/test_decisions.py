@@ -280,6 +280,9 @@ def an_attachment(
         # being detached already, by us or by others; one that failed is listed again
         (a_node(), an_attachment(deleted=True), 5.0, frozenset(), False, False, None),
         (a_node(), an_attachment(deleted=True), None, IN_USE, False, True, None),
+        # the next pod must not mount what is going
+        (a_node(), an_attachment(deleted=True), None, frozenset(), False, False, None),
+        (a_node(), an_attachment(deleted=True, error=True), None, frozenset(), False, False, None),
         (a_node(), an_attachment(deleted=True, error=True), 5.0, frozenset(), False, True, None),
     ],
 )
@@ -298,6 +301,26 @@ def test_an_attachment_ends_when_nobody_needs_it_and_no_kubelet_has_it_mounted(
         detach=(attachment,) if detached else (),
         look_again=again,
     )
+
+
+def test_the_attachment_of_a_volume_that_is_gone_ends_and_is_not_listed() -> None:
+    orphan = Held(an_attachment(), "", 0.0)
+    assert decide(a_node(), [orphan], [], IN_USE) == Decision(detach=(orphan.attachment,))
+
+
+def test_of_several_volumes_each_is_judged_by_itself_and_the_first_to_be_free_is_waited_for() -> (
+    None
+):
+    def held(name: str, idle: float | None) -> Held:
+        meta = {"name": name, "uid": name}
+        raw = {"metadata": meta, "status": {"attached": True}}
+        return Held(msgspec.convert(raw, VolumeAttachment), name, idle)
+
+    several = [held("a", None), held("b", 10.0), held("c", 200.0), held("d", 1.0)]
+    found = decide(a_node(ready=False), several, [], frozenset({"a", "b", "c"}))
+    assert found.listed == ("a", "b", "c")
+    assert [one.metadata.name for one in found.detach] == ["d"]
+    assert found.look_again == 160.0
 
 
 @pytest.mark.parametrize(
