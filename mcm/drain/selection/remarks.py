@@ -20,6 +20,8 @@ class RemarkKind(Enum):
     """Left on the node, as its owner puts it back: for the owner's author to mend."""
     UNMANAGED = auto()
     """Nobody makes another one."""
+    NO_SUCCESSOR = auto()
+    """It asks for one before it goes, and gets none."""
     LOCAL_STORAGE = auto()
     """What it has in its ``emptyDir`` volumes is lost."""
 
@@ -39,6 +41,19 @@ class Remark:
 
 def remarks_on(arrangement: Arrangement) -> Iterator[Remark]:
     """Say what there is to say, pod by pod."""
+    yield from to_mend(arrangement)
+    for pod in arrangement.taken:
+        if is_finished(pod):
+            continue
+        if pod.metadata.controller_ref() is None:
+            yield Remark(pod, RemarkKind.UNMANAGED, "no controller owns it, so none replaces it")
+        if any(volume.empty_dir is not None for volume in pod.spec.volumes):
+            text = "what it keeps in emptyDir volumes is lost"
+            yield Remark(pod, RemarkKind.LOCAL_STORAGE, text)
+
+
+def to_mend(arrangement: Arrangement) -> Iterator[Remark]:
+    """Say only what somebody should mend: the rest is how drains are."""
     for left in arrangement.left:
         if left.why in (Stay.MIRROR, Stay.DAEMON_SET):
             continue
@@ -47,13 +62,6 @@ def remarks_on(arrangement: Arrangement) -> Iterator[Remark]:
             yield Remark(left.pod, RemarkKind.COMES_BACK, _comes_back(left.pod))
     for pod in arrangement.taken:
         yield from _misread(pod)
-        if is_finished(pod):
-            continue
-        if pod.metadata.controller_ref() is None:
-            yield Remark(pod, RemarkKind.UNMANAGED, "no controller owns it, so none replaces it")
-        if any(volume.empty_dir is not None for volume in pod.spec.volumes):
-            text = "what it keeps in emptyDir volumes is lost"
-            yield Remark(pod, RemarkKind.LOCAL_STORAGE, text)
 
 
 def _misread(pod: Pod) -> Iterator[Remark]:

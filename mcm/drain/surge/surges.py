@@ -44,12 +44,18 @@ _PAGE: Final = 500
 @final
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """``awaited`` pods, by UID, are not to be asked yet. ``said``: by UID, why one has no
-    successor, each told once. ``look_again`` in seconds; None: when something happens."""
+    """``awaited`` pods, by UID, are not to be asked yet; those in ``free`` have been seen to.
+    ``said``: by UID, why one has no successor, each told once. ``look_again`` in seconds; None:
+    when something happens."""
 
     awaited: Mapping[str, Awaited] = field(default_factory=dict)
+    free: frozenset[str] = frozenset()
     said: Mapping[str, str] = field(default_factory=dict)
     look_again: float | None = None
+
+    def is_seen_to(self, pod: Pod) -> bool:
+        """Tell whether the pod may be asked: it wants no successor, or this was decided."""
+        return pod.metadata.uid in self.free or _wish(pod) is None
 
 
 @final
@@ -141,6 +147,7 @@ class Surges:
         awaited = {uid: a for uid, a in answers.items() if isinstance(a, Awaited)}
         return Prepared(
             awaited=awaited,
+            free=frozenset(answers.keys() - awaited.keys()),
             said={uid: a.why for uid, a in answers.items() if isinstance(a, Go) and a.why},
             look_again=min((self._wait(uid, a) for uid, a in awaited.items()), default=None),
         )
@@ -310,6 +317,7 @@ class Surges:
             return None
         marker, now = marker_of(deployment), self._clock.now()
         if marker is not None and self._is_kept(marker, namespace, now):
+            self._take_over(key, marker)
             return max(1.0, (marker.until + SLACK - now).total_seconds())
         try:
             patch = end_patch(deployment, marker)
@@ -319,6 +327,15 @@ class Surges:
             pass
         self._settled(key)
         return None
+
+    def _take_over(self, key: str, marker: Marker) -> None:
+        """Follow what another process began: its pod may be on its way out, and drained no more."""
+        pod = self._pods.get(f"{key.partition('/')[0]}/{marker.name}")
+        if pod is None or pod.metadata.uid != marker.pod or marker.pod in self._known:
+            return
+        owner = pod.metadata.controller_ref()
+        owner_uid = owner.uid if owner else ""
+        self._known[marker.pod] = _Open(key, pod.spec.node_name, owner_uid, marker)
 
     def _is_kept(self, marker: Marker, namespace: str, now: datetime) -> bool:
         pod = self._pods.get(f"{namespace}/{marker.name}")

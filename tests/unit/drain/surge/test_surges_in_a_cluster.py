@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar, final
 
 import pytest
+import yaml
 
 from mcm.api.core import PODS, Pod
 from mcm.api.meta import JSONObject
-from mcm.client.errors import Conflict, RequestTimeout
+from mcm.client.errors import Conflict, Forbidden, RequestTimeout
 from mcm.client.requests import Call
 from mcm.client.transport import Response, StreamResponse
 from mcm.client.verbs import ObjectClient
@@ -21,6 +23,7 @@ from tests.unit.world.manifests import budget, template, workload
 from tests.unit.world.rig import Rig, at, name_of, on_rig
 
 R = TypeVar("R")
+ROLES = Path(__file__).parents[4] / "charts" / "mcm" / "files" / "rbac"
 MARK = "machine.sapcloud.io/drain-surge"
 DEPLOYMENT = "/apis/apps/v1/namespaces/default/deployments/web"
 NODES = ("a", "b", "c")
@@ -34,25 +37,54 @@ def singleton(kind: str, *, replicas: int = 1) -> JSONObject:
     return workload("Deployment", replicas=replicas, template=made)
 
 
-@final
-class LossyClient(ObjectClient):
-    """Loses the answer to the first patch."""
+class WrappedClient(ObjectClient):
+    """Passes everything on."""
 
     def __init__(self, client: ObjectClient) -> None:
         self._client = client
-        self.lost = 0
+        self.asked: set[tuple[str, str]] = set()
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
-        answer = await self._client.perform(call, read)
-        if call.method == "PATCH" and not self.lost:
-            self.lost += 1
-            raise RequestTimeout("no answer")
-        return answer
+        return await self._client.perform(call, read)
 
     def follow(
         self, call: Call, *, read_timeout: float | None
     ) -> AbstractAsyncContextManager[StreamResponse]:
         return self._client.follow(call, read_timeout=read_timeout)
+
+
+@final
+class LossyClient(WrappedClient):
+    """Loses the answer to the first patch."""
+
+    lost = 0
+
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        answer = await super().perform(call, read)
+        if call.method == "PATCH" and not self.lost:
+            self.lost += 1
+            raise RequestTimeout("no answer")
+        return answer
+
+
+@final
+class NotingClient(WrappedClient):
+    """Notes (verb, resource)."""
+
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        assert call.resource is not None
+        self.asked.add((call.verb.lower(), call.resource.plural))
+        return await super().perform(call, read)
+
+
+@final
+class ForbiddingClient(WrappedClient):
+    """May read only."""
+
+    async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
+        if call.method == "PATCH":
+            raise Forbidden(403, "Forbidden", "deployments is forbidden")
+        return await super().perform(call, read)
 
 
 @final
@@ -246,6 +278,49 @@ async def test_a_drain_that_nobody_goes_on_with_is_undone(rig: Rig, d: Drainer) 
     assert await heir.settle(key) is None
     assert replicas(rig) == 1 and not marked(rig)
     assert await heir.find() == []
+
+
+@while_draining(singleton("scale"))
+async def test_an_heir_puts_back_what_it_did_not_begin_as_soon_as_the_pod_goes(
+    rig: Rig, d: Drainer
+) -> None:
+    await d.step(evict=False)
+    await rig.until(lambda: len(rig.running()) == 2)
+    d.surges = d.new_surges()
+    (key,) = await d.surges.find()
+    d.due[key] = rig.now
+    await d.settle()
+    (old,) = d.pods()
+    assert await rig.evict(old.metadata.name) == 201
+    await d.until_settled(within=5.0)
+    assert replicas(rig) == 1
+
+
+@while_draining(singleton("scale"))
+async def test_all_it_asks_for_is_within_the_chart_s_roles(rig: Rig, d: Drainer) -> None:
+    noting = NotingClient(rig.client)
+    d.surges = d.new_surges(noting)
+    await d.until_empty()
+    await d.until_settled()
+    assert await d.surges.find() == []
+    assert noting.asked == {
+        ("get", "replicasets"),
+        ("get", "deployments"),
+        ("list", "deployments"),
+        ("patch", "deployments"),
+        ("list", "horizontalpodautoscalers"),
+    }
+    rules = yaml.safe_load((ROLES / "target.yaml").read_text())
+    granted = {(verb, kind) for r in rules for verb in r["verbs"] for kind in r["resources"]}
+    assert noting.asked <= granted
+
+
+@while_draining(singleton("scale"))
+async def test_who_may_not_patch_deployments_evicts_as_usual(rig: Rig, d: Drainer) -> None:
+    d.surges = d.new_surges(ForbiddingClient(rig.client))
+    await d.until_empty(serving=False)
+    assert len(d.said) == 1 and "Forbidden" in d.said[0]
+    assert replicas(rig) == 1 and not marked(rig)
 
 
 @while_draining(singleton("scale"))
