@@ -10,7 +10,7 @@ from typing import final
 from mcm.api.core import Pod
 from mcm.drain.selection.arrangement import Arrangement, Stay
 from mcm.drain.selection.claims import is_finished
-from mcm.drain.selection.wishes import misread
+from mcm.drain.selection.wishes import asked_surge, misread
 
 
 class RemarkKind(Enum):
@@ -22,6 +22,8 @@ class RemarkKind(Enum):
     """Nobody makes another one."""
     NO_SUCCESSOR = auto()
     """It asks for one before it goes, and gets none."""
+    SUCCESSOR_FIRST = auto()
+    """It asks for one before it goes."""
     LOCAL_STORAGE = auto()
     """What it has in its ``emptyDir`` volumes is lost."""
 
@@ -45,6 +47,9 @@ def remarks_on(arrangement: Arrangement) -> Iterator[Remark]:
     for pod in arrangement.taken:
         if is_finished(pod):
             continue
+        if (surge := asked_surge(pod)) is not None:
+            text = f"asks for a successor before it goes ({surge.value} of its Deployment)"
+            yield Remark(pod, RemarkKind.SUCCESSOR_FIRST, text)
         if pod.metadata.controller_ref() is None:
             yield Remark(pod, RemarkKind.UNMANAGED, "no controller owns it, so none replaces it")
         if any(volume.empty_dir is not None for volume in pod.spec.volumes):

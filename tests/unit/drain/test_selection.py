@@ -22,9 +22,11 @@ from mcm.drain.selection import (
     remarks_on,
     with_eviction,
 )
+from mcm.drain.selection.remarks import to_mend
 from tests.unit.drain.pods import NOW, pod
 
 OURS, THEIRS = "machine.sapcloud.io/drain", "cluster.x-k8s.io/drain"
+SURGE = "machine.sapcloud.io/drain-surge"
 WAVE = "machine.sapcloud.io/drain-wave"
 CRITICAL = 2_000_001_000
 EVERYTHING = (Toleration(operator="Exists"),)
@@ -300,6 +302,9 @@ def test_what_people_should_know_is_said_of_each_pod() -> None:
         pod("agent", owner="DaemonSet", labels={OURS: "what"}, empty_dir=True),
         pod("spared", owner="", labels={OURS: "skip"}, empty_dir=True),
         pod("fine"),
+        pod("single", annotations={SURGE: "scale"}),
+        pod("single-done", annotations={SURGE: "scale"}, phase="Failed"),
+        pod("surge-typo", annotations={SURGE: "replace"}),
     ]
     said = {(r.pod.metadata.name, r.kind) for r in remarks_on(arrange(pods, start=NOW))}
     assert said == {
@@ -307,7 +312,11 @@ def test_what_people_should_know_is_said_of_each_pod() -> None:
         ("their-typo", RemarkKind.MISREAD),
         ("unmanaged", RemarkKind.UNMANAGED),
         ("scratch", RemarkKind.LOCAL_STORAGE),
+        ("single", RemarkKind.SUCCESSOR_FIRST),
+        ("surge-typo", RemarkKind.MISREAD),
     }
+    mend = {(r.pod.metadata.name, r.kind) for r in to_mend(arrange(pods, start=NOW))}
+    assert mend == {remark for remark in said if remark[1] is RemarkKind.MISREAD}
 
 
 def test_an_unknown_word_is_told_with_the_known_ones() -> None:

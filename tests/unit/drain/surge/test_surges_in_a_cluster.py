@@ -17,8 +17,11 @@ from mcm.client.errors import Conflict, Forbidden, RequestTimeout
 from mcm.client.requests import Call
 from mcm.client.transport import Response, StreamResponse
 from mcm.client.verbs import ObjectClient
+from mcm.controllers.machine.draining.surge_settling import ALL, SurgeSettling
+from mcm.controllers.runtime import DONE
 from mcm.drain.surge import Surges
 from mcm.informers import InformerFactory
+from mcm.workqueue import WorkQueue
 from tests.unit.world.manifests import budget, template, workload
 from tests.unit.world.rig import Rig, at, name_of, on_rig
 
@@ -79,10 +82,10 @@ class NotingClient(WrappedClient):
 
 @final
 class ForbiddingClient(WrappedClient):
-    """May read only."""
+    """May get objects, and nothing else."""
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
-        if call.method == "PATCH":
+        if call.method == "PATCH" or call.verb == "LIST":
             raise Forbidden(403, "Forbidden", "deployments is forbidden")
         return await super().perform(call, read)
 
@@ -321,6 +324,30 @@ async def test_who_may_not_patch_deployments_evicts_as_usual(rig: Rig, d: Draine
     await d.until_empty(serving=False)
     assert len(d.said) == 1 and "Forbidden" in d.said[0]
     assert replicas(rig) == 1 and not marked(rig)
+
+
+@while_draining(singleton("scale"))
+async def test_what_others_left_is_looked_for_and_looked_after(rig: Rig, d: Drainer) -> None:
+    await d.step(evict=False)
+    queue: WorkQueue[str] = WorkQueue("surge", clock=rig.clock)
+    settling = SurgeSettling(d.new_surges(), queue)
+    assert (await settling.reconcile(ALL)).after == 1800.0
+    assert await queue.get() == "default/web"
+    kept = await settling.reconcile("default/web")
+    assert kept.after is not None and kept.after > 600.0
+    await rig.pass_time(kept.after)
+    assert await settling.reconcile("default/web") == DONE
+    assert await settling.reconcile("default/none") == DONE
+    assert not marked(rig)
+
+
+@while_draining(workload("ReplicaSet", replicas=1))
+async def test_who_may_not_look_at_deployments_is_asked_again_in_half_an_hour(
+    rig: Rig, d: Drainer
+) -> None:
+    queue: WorkQueue[str] = WorkQueue("surge", clock=rig.clock)
+    settling = SurgeSettling(d.new_surges(ForbiddingClient(rig.client)), queue)
+    assert (await settling.reconcile(ALL)).after == 1800.0
 
 
 @while_draining(singleton("scale"))
