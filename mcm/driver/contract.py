@@ -145,7 +145,8 @@ class GetVolumeIDsRequest:
 
 @dataclass(frozen=True, slots=True)
 class GetVolumeIDsResponse:
-    """IDs as they occur in a Node's ``status.volumesAttached``; unknown volumes are left out."""
+    """IDs as they occur in a Node's ``status.volumesAttached``: whole names, or their last segment;
+    unknown volumes are left out."""
 
     volume_ids: tuple[str, ...]
 
@@ -230,7 +231,10 @@ class Driver(Protocol):
     async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
         """Translate PersistentVolume specs to volume IDs. Optional; needs no cloud call.
 
-        Not asked yet: drains do not look at volumes.
+        Asked, one volume at a time, for those whose name in a Node's status follows from no rule of
+        Kubernetes: not for volumes of CSI drivers, nor of plugins that became such. A drain waits
+        5 seconds for all answers together. An ID means the name that equals it, or ends in it after
+        a ``^`` or ``/``: ``vol-1`` is not ``vol-10``.
         """
         ...
 

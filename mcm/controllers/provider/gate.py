@@ -182,6 +182,7 @@ class Provider:
         machine: Machine,
         machine_class: MachineClass,
         secret: Mapping[str, bytes],
+        within: float | None = None,
     ) -> GetVolumeIDsResponse:
         """Translate the volumes of ``machine``'s pods. A call that hangs holds up no other verb:
         the machine can be deleted all the same."""
@@ -193,7 +194,7 @@ class Provider:
             GetVolumeIDsResponse,
             lambda: self._driver.get_volume_ids(request),
         )
-        return await self._through(call)
+        return await self._through(call if within is None else replace(call, limit=within))
 
     async def generate_class(
         self, request: GenerateMachineClassForMigrationRequest
