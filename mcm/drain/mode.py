@@ -79,9 +79,15 @@ def mode_of(
     force = _force(ill=ill, readonly=readonly, label=go_bool(force_label), late=now > deadline)
     return Mode(
         force=force,
-        kubelet_dead=ill and _is_silent(conditions),
+        kubelet_dead=is_kubelet_dead(conditions, now),
         next_change=min(changes) if changes and force is Force.NONE else None,
     )
+
+
+def is_kubelet_dead(conditions: Sequence[NodeCondition], now: datetime) -> bool:
+    """Tell whether nothing was heard from the kubelet for so long that it runs nothing any more."""
+    silent_since = _bad_since(conditions, CONDITION_NODE_READY, good=STATUS_TRUE)
+    return _too_long(silent_since, now) and _is_silent(conditions)
 
 
 def _force(*, ill: bool, readonly: bool, label: bool, late: bool) -> Force:

@@ -198,10 +198,11 @@ class Assembly:
             metrics=self.metrics,
             deleted=memory.deleted_vms,
         )
+        detach = VolumeDetachment(control, target, record, memory.detachments)
         steps = {
             DeletionStep.FIND_NODE: search.find,
             DeletionStep.DRAIN: drain.drain,
-            DeletionStep.DETACH_VOLUMES: VolumeDetachment(control, target, record).detach,
+            DeletionStep.DETACH_VOLUMES: detach.detach,
             DeletionStep.DELETE_VM: vm.delete,
             DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
             DeletionStep.REMOVE_FINALIZER: Release(

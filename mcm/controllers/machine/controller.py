@@ -17,6 +17,7 @@ from mcm.api.core import (
     Pod,
     PodDisruptionBudget,
     Secret,
+    VolumeAttachment,
 )
 from mcm.api.machine import (
     MACHINE_CLASSES,
@@ -35,6 +36,8 @@ from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
+from mcm.controllers.machine.deletion.wakeups import of_attachment as of_attachment_in_deletion
+from mcm.controllers.machine.deletion.wakeups import of_node_volumes
 from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
 from mcm.controllers.machine.health.giving_up import GivingUp
@@ -49,7 +52,7 @@ from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Places
 from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import Controller
-from mcm.informers import Change, Store
+from mcm.informers import Change, InformerFactory, Store
 from mcm.workqueue import WorkQueue
 
 NAME = "machine"
@@ -257,3 +260,17 @@ def _listen_to_target(
         enqueue_changes(queue, informers.informer(NODES), of_node, skip_own=True)
         enqueue_changes(queue, informers.informer(PODS), of_pod)
         enqueue_changes(queue, informers.informer(POD_DISRUPTION_BUDGETS), of_budget)
+        _listen_to_detachments(informers, control, queue)
+
+
+def _listen_to_detachments(
+    informers: InformerFactory, control: ControlCluster, queue: WorkQueue[str]
+) -> None:
+    def of_attachment(change: Change[VolumeAttachment]) -> Iterable[str]:
+        return of_attachment_in_deletion(change, control.machines)
+
+    def of_volumes(change: Change[Node]) -> Iterable[str]:
+        return of_node_volumes(change, control.machines)
+
+    enqueue_changes(queue, informers.informer(VOLUME_ATTACHMENTS), of_attachment)
+    enqueue_changes(queue, informers.informer(NODES), of_volumes)

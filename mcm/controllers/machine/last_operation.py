@@ -6,9 +6,12 @@ shared with the Go original: either implementation finishes what the other one b
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from mcm.api.machine import LastOperation, MachinePhase, OperationState, OperationType
+from mcm.api.timestamps import rfc3339
 from mcm.driver.codes import Code
 
 
@@ -354,6 +357,30 @@ def volumes_detached(node: str) -> LastOperation:
 def no_live_attachments(node: str) -> LastOperation:
     text = f"No Live VolumeAttachments for node: {node}. Moving to VM Deletion."
     return _deleting(text, Marker.DELETE_VM)
+
+
+class Wait(Protocol):
+    """Words for a wait for volumes that are to leave a Node, so many of them at first."""
+
+    def __call__(
+        self, node: str, volumes: int, since: datetime, until: datetime
+    ) -> LastOperation: ...
+
+
+def out_of_service(node: str, volumes: int, since: datetime, until: datetime) -> LastOperation:
+    text = (
+        f"Node {node} is out of service since {rfc3339(since)}. Waiting until {rfc3339(until)} for "
+        f"its volumes to be detached ({volumes} at first)."
+    )
+    return _deleting(text, Marker.DETACH_VOLUMES)
+
+
+def detaching(node: str, volumes: int, since: datetime, until: datetime) -> LastOperation:
+    text = (
+        f"VolumeAttachments for node {node} are being deleted since {rfc3339(since)}. Waiting "
+        f"until {rfc3339(until)} for their end ({volumes} at first)."
+    )
+    return _deleting(text, Marker.DETACH_VOLUMES)
 
 
 def detach_failed(error: str) -> LastOperation:

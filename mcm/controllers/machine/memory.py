@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import final
 
 from mcm.controllers.machine.backoff import MachineBackoff
@@ -28,6 +29,23 @@ class Drain:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Detachment:
+    """What a forced deletion has detached from its Node, as it was when that began.
+
+    ``attachments`` are UIDs. What the cluster attaches meanwhile, for a pod that no drain takes
+    away, is not ours to fight over. A restart begins anew, with what is left then.
+    """
+
+    since: datetime
+    attachments: frozenset[str]
+    volumes: int
+    """How many, whether or not there is an attachment for each."""
+    by_taint: bool
+    """The Node is given up, so that the cluster detaches them; else attachments are deleted."""
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """All of it, to be forgotten together. Tokens, drains, refusals and lost Nodes go by
@@ -44,6 +62,8 @@ class Memory:
     first_sights: dict[str, FirstSight] = field(default_factory=dict)
     told_timeouts: set[str] = field(default_factory=set)
     """Machines of which it was told that their creation timeout cannot be read."""
+    detachments: dict[str, Detachment] = field(default_factory=dict)
+    """What forced deletions wait for, by machine UID."""
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     """What servers refused to write on a machine's Node."""
     held_since: dict[str, float] = field(default_factory=dict)
@@ -67,6 +87,7 @@ class Memory:
         self.hot_updates.forget(uid)
         self.tokens.pop(uid, None)
         self.drains.pop(uid, None)
+        self.detachments.pop(uid, None)
         self.refusals.pop(uid, None)
         self.held_since.pop(uid, None)
         self.lost_node.discard(uid)

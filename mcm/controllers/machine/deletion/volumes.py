@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, final
 
-from mcm.api.core import VOLUME_ATTACHMENTS, VolumeAttachment
-from mcm.api.machine import Machine
-from mcm.client.errors import Conflict, NotFound
+from mcm.api.core import NODES, VOLUME_ATTACHMENTS, Node, VolumeAttachment
+from mcm.api.machine import LastOperation, Machine
+from mcm.client.errors import Conflict, KubeError, NotFound
+from mcm.client.server_version import ServerVersion
 from mcm.controllers.fanout import fan_out
 from mcm.controllers.indexes import attachments_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
+from mcm.controllers.machine.deletion.out_of_service import (
+    SINCE_RELEASE,
+    out_of_service_patch,
+    out_of_service_since,
+)
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.memory import Detachment
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
+from mcm.controllers.wording import first_few
+from mcm.drain.mode import is_kubelet_dead
 from mcm.events import EventType
 
-_TRIES = 5
+_TRIES: Final = 5
 """Failed rounds after which attachments are left to the cluster's own controller."""
+_NAMED: Final = 3
 
 
 @final
 class VolumeDetachment:
-    """The step DETACH_VOLUMES."""
+    """The step DETACH_VOLUMES, never longer than the detach timeout.
+
+    ``under_way`` is by machine UID. A dead kubelet's Node is given up by a taint, upon which the
+    cluster's controller detaches what it holds; that is waited for, and what is left then is
+    deleted without waiting. Elsewhere attachments are deleted at once, and their end is waited for.
+    """
 
     def __init__(
-        self, control: ControlCluster, target: TargetCluster | None, record: DeletionRecord
+        self,
+        control: ControlCluster,
+        target: TargetCluster | None,
+        record: DeletionRecord,
+        under_way: MutableMapping[str, Detachment],
     ) -> None:
         self._control = control
         self._target = target
         self._record = record
+        self._under_way = under_way
+        self._version = ServerVersion(target.client) if target is not None else None
 
     async def detach(self, machine: Machine) -> StepResult:
-        """Delete the attachments to the machine's Node that are left."""
+        """Go on with the detachment; return the machine with the next step's marker, or when to
+        look again if nothing happens."""
         target, record, name = self._target, self._record, machine.node_name
         if target is None:
             return record.proceed(machine, last_operation.no_target_cluster())
@@ -43,36 +68,145 @@ class VolumeDetachment:
             return record.proceed(machine, gone)
         if obstacle := target.owners.find(machine).obstacle:
             return record.proceed(machine, last_operation.detach_skipped(obstacle))
-        live = [a for a in attachments_on(target.attachments, name) if _is_live(a)]
-        if not node.status.volumes_attached and not live:
-            machine = record.proceed(machine, last_operation.volumes_detached(name))
-            return await record.written(machine)
-        if wait := record.wait_for(machine, "detach"):
-            return Outcome(after=wait, reason="volume attachments could not be deleted")
-        errors = await fan_out(lambda a: _delete(target, a), live)
-        if not errors:
-            machine = record.proceed(machine, last_operation.no_live_attachments(name))
-            return await record.written(machine)
-        return await self._failed(machine, "; ".join(sorted(map(str, errors))))
+        result = await (await self._round(target, node, machine)).go_on()
+        if not isinstance(result, Outcome):
+            self._under_way.pop(machine.metadata.uid, None)
+        return result
 
-    async def _failed(self, machine: Machine, error: str) -> StepResult:
-        record = self._record
+    async def _round(self, target: TargetCluster, node: Node, machine: Machine) -> _Round:
+        uid = machine.metadata.uid
+        if uid not in self._under_way:
+            self._under_way[uid] = await self._begun(target, node)
+        return _Round(
+            self._control, target, self._record, self._under_way, machine=machine, node=node
+        )
+
+    async def _begun(self, target: TargetCluster, node: Node) -> Detachment:
+        """Look at what there is to detach, and decide how."""
+        now = self._control.now()
+        found = frozenset(
+            a.metadata.uid for a in attachments_on(target.attachments, node.metadata.name)
+        )
+        volumes = max(len(found), len(node.status.volumes_attached))
+        by_taint = out_of_service_since(node) is not None or (
+            volumes > 0
+            and is_kubelet_dead(node.status.conditions, now)
+            and self._version is not None
+            and await self._version.is_at_least(*SINCE_RELEASE)
+        )
+        return Detachment(now, found, volumes, by_taint)
+
+
+@final
+class _Round:
+    """One look at what is left on the Node, and what is done about it."""
+
+    def __init__(
+        self,
+        control: ControlCluster,
+        target: TargetCluster,
+        record: DeletionRecord,
+        under_way: MutableMapping[str, Detachment],
+        *,
+        machine: Machine,
+        node: Node,
+    ) -> None:
+        self._control = control
+        self._target = target
+        self._record = record
+        self._under_way = under_way
+        self._detachment = under_way[machine.metadata.uid]
+        self._machine = machine
+        self._node = node
+        self._name = node.metadata.name
+        self._timeout = control.defaults.pv_detach_timeout
+
+    async def go_on(self) -> StepResult:
+        if not self._left() and not self._node.status.volumes_attached:
+            return await self._proceed(last_operation.volumes_detached(self._name))
+        if wait := self._record.wait_for(self._machine, "detach"):
+            return Outcome(after=wait, reason="volume attachments could not be deleted")
+        if self._detachment.by_taint and (since := await self._given_up_since()):
+            if wait := self._seconds_left(since):
+                return await self._await(since, wait, last_operation.out_of_service)
+            return await self._delete(then_wait=False)
+        return await self._delete(then_wait=True)
+
+    # ---- by the cluster's own controller ---------------------------------------------------------
+
+    async def _given_up_since(self) -> datetime | None:
+        """Give the Node up, unless it is; return since when. None: the server does not let us."""
+        now = self._control.now()
+        patch = out_of_service_patch(self._node, now)
+        if patch is None:
+            return min(out_of_service_since(self._node) or now, now)
+        try:
+            self._node = await self._target.writer.patch(NODES, self._name, patch)
+        except Conflict:
+            raise
+        except KubeError as error:
+            note = f"Node {self._name} could not be tainted as out of service: {error}"
+            self._control.tell(self._machine, EventType.WARNING, "NotOutOfService", note)
+            self._under_way[self._machine.metadata.uid] = replace(self._detachment, by_taint=False)
+            return None
+        note = f"Node {self._name} is tainted as out of service: its kubelet is dead"
+        self._control.tell(self._machine, EventType.WARNING, "OutOfService", note)
+        return now
+
+    # ---- by ourselves ----------------------------------------------------------------------------
+
+    async def _delete(self, *, then_wait: bool) -> StepResult:
+        live = [a for a in self._left() if a.metadata.deletion_timestamp is None]
+        errors = await fan_out(self._delete_one, live)
+        if errors:
+            return await self._failed("; ".join(sorted(map(str, errors))))
+        since = self._deleted_since()
+        if then_wait and since is not None and (wait := self._seconds_left(since)):
+            return await self._await(since, wait, last_operation.detaching)
+        if left := self._left():
+            names = first_few([a.metadata.name for a in left], _NAMED, separator=", ")
+            note = f"Volumes are still attached to node {self._name}: {names}"
+            self._control.tell(self._machine, EventType.WARNING, "VolumesLeftAttached", note)
+        return await self._proceed(last_operation.no_live_attachments(self._name))
+
+    async def _delete_one(self, attachment: VolumeAttachment) -> None:
+        meta = attachment.metadata
+        try:
+            await self._target.writer.delete(VOLUME_ATTACHMENTS, meta.name, uid=meta.uid)
+        except (NotFound, Conflict):
+            return  # gone, or another one of that name
+
+    def _deleted_since(self) -> datetime | None:
+        """Return since when what is left is being deleted; None if nothing is left."""
+        left = self._left()
+        moments = (a.metadata.deletion_timestamp for a in left)
+        return min([*filter(None, moments), self._detachment.since]) if left else None
+
+    async def _failed(self, error: str) -> StepResult:
+        record, machine = self._record, self._machine
         wait = record.failed(machine, Pace.TRANSIENT, "detach")
-        if record.failures(machine) >= _TRIES:
+        if record.failures(machine) >= _TRIES or not self._seconds_left(self._detachment.since):
             self._control.tell(machine, EventType.WARNING, "VolumesLeftAttached", error)
-            machine = record.proceed(machine, last_operation.detach_skipped(error))
-            return await record.written(machine)
+            return await self._proceed(last_operation.detach_skipped(error))
         await record.show(machine, last_operation.detach_failed(error))
         return Outcome(after=wait, reason="volume attachments could not be deleted")
 
+    # ---- both ------------------------------------------------------------------------------------
 
-def _is_live(attachment: VolumeAttachment) -> bool:
-    return attachment.metadata.deletion_timestamp is None
+    def _left(self) -> Sequence[VolumeAttachment]:
+        """Return what is left of what there was when the step began."""
+        wanted = self._detachment.attachments
+        found = attachments_on(self._target.attachments, self._name)
+        return [a for a in found if a.metadata.uid in wanted]
 
+    def _seconds_left(self, since: datetime) -> float:
+        """Return the seconds that are left of the detach timeout; 0: it is over."""
+        return max(0.0, (since + self._timeout - self._control.now()).total_seconds())
 
-async def _delete(target: TargetCluster, attachment: VolumeAttachment) -> None:
-    meta = attachment.metadata
-    try:
-        await target.writer.delete(VOLUME_ATTACHMENTS, meta.name, uid=meta.uid)
-    except (NotFound, Conflict):
-        return  # gone, or another one of that name
+    async def _await(self, since: datetime, wait: float, words: last_operation.Wait) -> Outcome:
+        operation = words(self._name, self._detachment.volumes, since, since + self._timeout)
+        await self._record.show(self._machine, operation)
+        return Outcome(after=wait, reason="volumes are being detached")
+
+    async def _proceed(self, done: LastOperation) -> Machine:
+        return await self._record.written(self._record.proceed(self._machine, done))

@@ -182,7 +182,8 @@ async def test_a_short_drain_timeout_leaves_its_time_to_eviction() -> None:
 
 @on_bench
 async def test_a_dead_node_is_drained_by_force_after_five_minutes_and_its_volumes_freed() -> None:
-    async with bench() as b:
+    # Nobody detaches anything here, so that the step takes as long as it may.
+    async with bench(settings=with_settings(pv_detach_timeout=timedelta(seconds=10))) as b:
         await b.make_class()
         await b.running(spec={"healthTimeout": "1h"})
         await b.run_pod("p")

@@ -29,6 +29,8 @@ WRITTEN = [
     (last_operation.force_drained(), DeletionStep.DETACH_VOLUMES),
     (last_operation.drain_failed_but_forced("e"), DeletionStep.DETACH_VOLUMES),
     (last_operation.detach_failed("e"), DeletionStep.DETACH_VOLUMES),
+    (last_operation.out_of_service("n", 2, BORN, BORN), DeletionStep.DETACH_VOLUMES),
+    (last_operation.detaching("n", 2, BORN, BORN), DeletionStep.DETACH_VOLUMES),
     (last_operation.no_target_cluster(), DeletionStep.DELETE_VM),
     (last_operation.drain_skipped(), DeletionStep.DELETE_VM),
     (last_operation.drained(), DeletionStep.DELETE_VM),
