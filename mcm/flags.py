@@ -151,7 +151,8 @@ _SETTINGS_HELP = {
     "machine-max-evict-retries": "Evictions of a pod before it is deleted.",
     "machine-drain-priority-waves":
         "Pod priorities, ascending, by commas; pods below each leave first. None: all at once.",
-    "machine-pv-detach-timeout": "Time to wait for volumes to detach.",
+    "machine-pv-detach-timeout":
+        "Time volumes have to leave a node, beyond the grace period of their pod.",
     "machine-pv-reattach-timeout": "Time to wait for volumes to attach elsewhere.",
     "machine-max-concurrent-replacements":
         "Machines of a deployment on the move while an unhealthy one is Failed, that one included.",

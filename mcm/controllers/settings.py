@@ -16,7 +16,6 @@ from mcm.drain.selection.waves import problems_of
 
 NOT_ACTED_ON_YET: Final = frozenset(
     {
-        "machine-pv-detach-timeout",
         "machine-pv-reattach-timeout",
     }
 )
@@ -76,7 +75,8 @@ class ControllerSettings:
     pv_detach_timeout: timedelta = field(
         default=timedelta(minutes=2), metadata=_flag("machine-pv-detach-timeout")
     )
-    """Per pod with volumes: how long to wait for them to leave the node. Not acted on yet."""
+    """How long to wait for volumes to leave a node: of a pod that was evicted, beyond its grace
+    period, and of all pods after a forced drain."""
     pv_reattach_timeout: timedelta = field(
         default=timedelta(seconds=90), metadata=_flag("machine-pv-reattach-timeout")
     )
