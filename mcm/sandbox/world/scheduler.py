@@ -112,7 +112,11 @@ class Scheduler(Actor):
             return DONE
         self._homeless.pop(key, None)
         needs = self._storage.needs(pod, is_placed=self._is_placed)
-        placement = place(pod, self._candidates(), needs, self._preferred(pod, needs))
+        preferred = self._preferred(pod, needs)
+        if needs.is_prepared_for(preferred) and preferred in self._nodes:
+            self._homeless[key] = None
+            return DONE  # the claims' events bring it back
+        placement = place(pod, self._candidates(pod), needs, preferred)
         try:
             if not placement.node_name:
                 self._homeless[key] = None
@@ -125,14 +129,15 @@ class Scheduler(Actor):
             pass  # gone, going or bound by another: its event tells
         return DONE
 
-    def _candidates(self) -> list[Candidate]:
-        assumed: dict[str, list[Pod]] = {}
-        for key, (_, node_name) in self._assumed.items():
+    def _candidates(self, wanting: Pod) -> list[Candidate]:
+        """Pods whose claims are being bound for a Node take their room there already."""
+        expected: dict[str, list[Pod]] = {}
+        for key, (uid, node_name) in (self._chosen | self._assumed).items():
             pod = self._pods.get(key)
-            if pod is not None:
-                assumed.setdefault(node_name, []).append(pod)
+            if pod is not None and pod.metadata.uid == uid != wanting.metadata.uid:
+                expected.setdefault(node_name, []).append(pod)
         return [
-            Candidate(node, [*self._running_on(node), *assumed.get(node.metadata.name, ())])
+            Candidate(node, [*self._running_on(node), *expected.get(node.metadata.name, ())])
             for node in self._nodes.list()
         ]
 

@@ -19,7 +19,7 @@ from mcm.sandbox.world.kinds import (
 from mcm.sandbox.world.storage.classes import provisions
 from mcm.sandbox.world.storage.matching import smallest_match
 from mcm.sandbox.world.storage.node_affinity import ZONE, in_zone, reachable
-from mcm.sandbox.world.storage.provisioning import allowed_zones
+from mcm.sandbox.world.storage.provisioning import SELECTED_NODE, allowed_zones
 
 DEFAULT_LIMIT = 128
 """How many volumes of one driver a Node takes that does not say."""
@@ -52,6 +52,10 @@ class Unbound:
         known = self.storage_class is not None and provisions(self.storage_class)
         return self.storage_class.provisioner if self.storage_class is not None and known else ""
 
+    def is_prepared_for(self, node_name: str) -> bool:
+        chosen = self.claim.metadata.annotations.get(SELECTED_NODE)
+        return self.reserved is not None or (bool(node_name) and chosen == node_name)
+
     def match(self, node: Node) -> PersistentVolume | None:
         """Return the free volume that the claim would get on this Node."""
         return smallest_match(self.claim, self.volumes, node)
@@ -81,6 +85,12 @@ class VolumeNeeds:
     unbound: tuple[Unbound, ...] = ()
     selected: str = ""
     used_by: Callable[[Sequence[Pod]], Mapping[str, str]] = lambda _: {}
+
+    def is_prepared_for(self, node_name: str) -> bool:
+        """Tell whether nothing is left to do but to wait until claims are bound for this Node."""
+        return bool(self.unbound) and all(
+            claim.is_prepared_for(node_name) for claim in self.unbound
+        )
 
     def obstacle(self, node: Node, pods: Sequence[Pod]) -> str:
         """Say why the pod's volumes keep it off a Node with these pods; empty if they do not."""

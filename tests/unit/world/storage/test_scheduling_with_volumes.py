@@ -194,6 +194,35 @@ def test_a_pod_with_two_claims_gets_both_for_one_node() -> None:
     on_rig(scenario)
 
 
+def test_pods_that_wait_for_their_claims_are_spread_like_others() -> None:
+    async def scenario(rig: Rig) -> None:
+        await boot(rig, "a", "b", "c")
+        await rig.create(*(claim(f"c{i}") for i in range(9)))
+        await rig.create(*(pod(f"p{i}", volumes=using(f"c{i}")) for i in range(9)))
+        await rig.until(lambda: len(rig.running()) == 9, within=5)
+        assert Counter(rig.placed().values()) == {"a": 3, "b": 3, "c": 3}
+
+    on_rig(scenario)
+
+
+def test_a_node_that_is_gone_before_its_claims_are_bound_is_not_waited_for() -> None:
+    async def scenario(rig: Rig) -> None:
+        await rig.create(storage_class("odd", binding="WaitForFirstConsumer", attachSeconds="?"))
+        await rig.create(bare_node("a"), claim("data", storageClassName="odd"))
+        await rig.create(pod("p", volumes=using("data")))
+        await rig.pass_time(1)
+        chosen = rig.get("persistentvolumeclaims", "data")["metadata"]
+        assert isinstance(chosen, dict)
+        assert chosen["annotations"] == {"volume.kubernetes.io/selected-node": "a"}
+        await rig.delete("/api/v1/nodes/a")
+        await rig.delete("/apis/storage.k8s.io/v1/storageclasses/odd")
+        await rig.create(bare_node("b"))
+        await rig.create(storage_class("odd", binding="WaitForFirstConsumer"))
+        await rig.until(lambda: rig.placed() == {"p": "b"}, within=5)
+
+    on_rig(scenario)
+
+
 def test_a_claim_is_bound_for_another_node_if_the_chosen_one_is_gone() -> None:
     async def scenario(rig: Rig) -> None:
         await boot(rig, "a")
