@@ -63,7 +63,7 @@ def run(**values: Any) -> None:
 @click.option("--port", default=7443, show_default=True, type=click.IntRange(0, 65535),
               help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
 @click.option("--samples/--no-samples", default=False, show_default=True,
-              help="Also create the sample Secret, classes and deployment.")  # fmt: skip
+              help="Also create the sample fleet, and pods that run on it.")  # fmt: skip
 @click.option("--node-grace", default=20.0, show_default=True, type=click.FloatRange(min=1),
               help="Seconds without a heartbeat after which a Node is Unknown.")  # fmt: skip
 @click.option("--heartbeat-interval", default=5.0, show_default=True,

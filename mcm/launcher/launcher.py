@@ -25,11 +25,12 @@ The sandbox cluster runs. In a second terminal:
 
   export KUBECONFIG={kubeconfig}
   kubectl get machinedeployments,machinesets,machines,nodes
+  kubectl get pods,pvc -o wide                                               # what runs on them
   kubectl scale machinedeployment/sample --replicas=10
   kubectl patch machinedeployment/sample --type=merge \\
     -p '{{"spec":{{"template":{{"spec":{{"class":{{"name":"large"}}}}}}}}}}'
   kubectl delete vm "$(kubectl get vms -o name | head -n 1 | cut -d/ -f2)"   # kill one in the cloud
-  kubectl delete machinedeployment/sample
+  kubectl delete machinedeployment/sample deployment/web statefulset/store
 
 Ctrl-C ends it.
 """

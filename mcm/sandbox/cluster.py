@@ -71,7 +71,7 @@ async def sandbox(
         life = asyncio.create_task(world.run())
         try:
             if settings.samples:
-                await create_all(server, samples.load())
+                await create_all(server, [*samples.load(), *samples.load_workload()])
             yield RunningSandbox(server, front.url, settings.kubeconfig)
         finally:
             life.cancel()

@@ -48,14 +48,21 @@ def test_start_brings_up_a_fleet_that_obeys_kubectl_and_ends_with_ctrl_c(
         _wait_for_kubeconfig(kubectl, process)
         _wait_for_available(kubectl, 3)
         assert kubectl("get", "nodes").count(" Ready ") == 3
+        kubectl("rollout", "status", "deployment/web", "--timeout=29s")
+        kubectl("rollout", "status", "statefulset/store", "--timeout=29s")
 
         kubectl("scale", "machinedeployment/sample", "--replicas=5")
         _wait_for_available(kubectl, 5)
-        victim = kubectl("get", "vms", "-o", "name").split()[0].partition("/")[2]
+        victim = kubectl("get", "pod", "store-1", "-o", "jsonpath={.spec.nodeName}")
         kubectl("delete", "machine", victim, "--timeout=30s")
         _wait_for_available(kubectl, 5)
+        kubectl("wait", "pod/store-1", "--for=condition=Ready", "--timeout=29s")
+        assert kubectl("get", "pod", "store-1", "-o", "jsonpath={.spec.nodeName}") != victim
+        kubectl("rollout", "status", "deployment/web", "--timeout=29s")
+        assert "VMDeleted" in kubectl("get", "events", "--sort-by=.lastTimestamp")
 
-        kubectl("delete", "machinedeployment/sample", "--cascade=foreground", "--timeout=30s")
+        everything = ("machinedeployment/sample", "deployment/web", "statefulset/store")
+        kubectl("delete", *everything, "--cascade=foreground", "--timeout=29s")
         for kind in ("machines", "machinesets", "vms", "nodes"):
             kubectl("wait", kind, "--all", "--for=delete", "--timeout=30s")
             assert kubectl("get", kind, "-o", "name") == ""
