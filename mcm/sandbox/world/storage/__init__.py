@@ -9,5 +9,6 @@
   which are in use in :mod:`mcm.providers.simulated.mounts`.
 
 Every CSI driver is served: a StorageClass of any provisioner will do. What is not here: expansion,
-snapshots, protection of claims in use, in-tree volumes, inline CSI volumes.
+snapshots, protection of claims in use, in-tree volumes, inline CSI volumes; that a claim is for one
+pod alone is heeded by the scheduler, not by kubelets.
 """
