@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcm.api.core import Node, Pod, VolumeAttachment
+from mcm.api.core import Node, VolumeAttachment
 from mcm.api.machine import Machine, MachineClass
 from mcm.api.meta import T
 from mcm.api.names import KIND_MACHINE_CLASS, LABEL_NODE_MACHINE_NAME
@@ -21,7 +21,6 @@ _BY_PROVIDER_ID = "machines by provider ID"
 _CLASSES_BY_SECRET = "classes by secret"
 _NODES_BY_MACHINE = "nodes by machine"
 _NODES_BY_PROVIDER_ID = "nodes by provider ID"
-_PODS_BY_NODE = "pods by node"
 _ATTACHMENTS_BY_NODE = "attachments by node"
 
 
@@ -53,10 +52,6 @@ def index_nodes(nodes: Store[Node]) -> None:
     add_index(
         nodes, _NODES_BY_PROVIDER_ID, lambda n: (n.spec.provider_id,) if n.spec.provider_id else ()
     )
-
-
-def index_pods(pods: Store[Pod]) -> None:
-    add_index(pods, _PODS_BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
 
 def index_attachments(attachments: Store[VolumeAttachment]) -> None:
@@ -98,10 +93,6 @@ def nodes_claiming(nodes: Store[Node], machine_name: str) -> Sequence[Node]:
 def nodes_of_provider_id(nodes: Store[Node], provider_id: str) -> Sequence[Node]:
     """Return the Nodes that say they are that VM's."""
     return nodes.by_index(_NODES_BY_PROVIDER_ID, provider_id) if provider_id else ()
-
-
-def pods_on(pods: Store[Pod], node_name: str) -> Sequence[Pod]:
-    return pods.by_index(_PODS_BY_NODE, node_name)
 
 
 def attachments_on(

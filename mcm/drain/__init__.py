@@ -1,49 +1,16 @@
 """The drain engine: what to do about the pods of a node that is about to go.
 
-A drain is a record, not a task: its start, absolute deadline and mode are the machine's, the pods
-are the cluster's. :func:`plan` turns a :class:`Snapshot` into requests to make now and the time at
-which to look again; :func:`execute` makes them. Neither waits for a pod. A pass may be cancelled at
-any await and repeated by anyone: each request bears the pod's UID, and asking twice is harmless.
+A drain is a record, not a task: start, deadline and mode follow from what asks for it, the pods and
+volumes are the cluster's, and the little that neither tells is kept in :mod:`.record`. Who wants a
+Node empty says so in a :class:`.request.DrainRequest`, and has :class:`.engine.DrainEngine` pass
+over it. A pass plans (:mod:`.plan`, pure), asks (:mod:`.execution`), and plans again until nothing
+more is to be asked now; it never waits for a pod. It may be cancelled at any await and repeated by
+anyone: each request bears the pod's UID.
 
 What is promised: DaemonSet and mirror pods stay, and what a label spares; the others leave wave by
-wave (:mod:`mcm.drain.selection`), pods without volumes at once, those with volumes one after the
-other, highest priority first; budgets are honoured until the mode says force
-(a label, the deadline, or a Node dead for five minutes); a forced pass waits for nothing.
+wave (:mod:`.selection`), pods without volumes at once, those with exclusively attached volumes as
+the lanes of their attachers allow, until these are attached elsewhere (:mod:`.volumes`). Budgets
+are honoured (:mod:`.budgets`) until a pod has refused for as long as its retries stand for, or the
+mode says force: a label, the deadline, or a Node ill for five minutes. A forced pass waits for
+nothing. Nothing is concluded from a mirror that may be of the past.
 """
-
-from __future__ import annotations
-
-from mcm.drain.budgets import BudgetView, Obstacle, ObstacleKind, is_misconfigured, view_for
-from mcm.drain.execution import Action, Attempt, Attempts, Refusal, Verb, execute
-from mcm.drain.marks import cordon_patch, terminating_patch
-from mcm.drain.mode import Force, Mode, go_bool, mode_of
-from mcm.drain.plan import Plan, Snapshot, plan, stuck
-from mcm.drain.selection import Arrangement, WaveSettings, arrange, must_go
-
-__all__ = [
-    "Action",
-    "Arrangement",
-    "Attempt",
-    "Attempts",
-    "BudgetView",
-    "Force",
-    "Mode",
-    "Obstacle",
-    "ObstacleKind",
-    "Plan",
-    "Refusal",
-    "Snapshot",
-    "Verb",
-    "WaveSettings",
-    "arrange",
-    "cordon_patch",
-    "execute",
-    "go_bool",
-    "is_misconfigured",
-    "mode_of",
-    "must_go",
-    "plan",
-    "stuck",
-    "terminating_patch",
-    "view_for",
-]

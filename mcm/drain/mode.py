@@ -59,7 +59,7 @@ def go_bool(text: str) -> bool:
 def mode_of(
     conditions: Sequence[NodeCondition],
     *,
-    force_label: str,
+    force_asked: bool,
     deadline: datetime,
     now: datetime,
 ) -> Mode:
@@ -76,7 +76,7 @@ def mode_of(
         )
         if moment is not None and moment >= now
     ]
-    force = _force(ill=ill, readonly=readonly, label=go_bool(force_label), late=now > deadline)
+    force = _force(ill=ill, readonly=readonly, label=force_asked, late=now > deadline)
     return Mode(
         force=force,
         kubelet_dead=is_kubelet_dead(conditions, now),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import final
 
-from mcm.api.core import Taint
+from mcm.api.core import NodeCondition, Taint
 from mcm.api.names import EFFECT_NO_SCHEDULE, TAINT_PRESERVED
-from mcm.drain.selection.comebacks import CORDON
-from mcm.drain.selection.waves import ONE_WAVE, WaveSettings
+from mcm.drain.selection import CORDON, ONE_WAVE, WaveSettings
 
 
 class Purpose(StrEnum):
@@ -51,9 +51,13 @@ class DrainRequest:
     """Until then pods are evicted, afterwards deleted by force."""
     force_asked: bool = False
     """Somebody wants the pods deleted at once."""
+    may_force: bool = True
+    """False: when force would be due, the drain ends with that answer instead."""
     purpose: Purpose
     limits: Limits = Limits()
     waves: WaveSettings = ONE_WAVE
+    last_conditions: Sequence[NodeCondition] = ()
+    """What was seen of the Node last, for when there is none any more."""
 
     @property
     def barrier(self) -> Taint:

@@ -78,9 +78,10 @@ class Done:
 @final
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The deadline came: pods are deleted by force from now on. ``pods``: how they stood then."""
+    """Force is due, which the request rules out. ``pods``: how they stood then."""
 
     pods: tuple[PodStanding, ...] = ()
+    force: Force = Force.TIMEOUT
 
 
 DrainResult: TypeAlias = Working | Quiet | Done | TimedOut

@@ -48,6 +48,7 @@ from mcm.controllers.machine.reconciler import StepAct
 from mcm.controllers.provider import Provider
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.rollouts import Rollouts
+from mcm.drain.engine import DrainEngine
 
 
 @final
@@ -66,15 +67,21 @@ class Assembly:
     random: Random
     reachability: Callable[[], Reachability]
     hot_progress: HotUpdateProgress
+    drains: DrainEngine | None
+    """None where there is no target cluster."""
 
     def acts(self) -> Mapping[Step, StepAct]:
         """Return what is done at each step; those of Nodes only if there is a target cluster."""
-        if self.target is None:
+        drain = self._drain()
+        if self.target is None or drain is None:
             return self._acts_of_the_vm(None)
         tokens = BootstrapTokens(
             self.control, self.target, self.memory.tokens, time=self._creation_time()
         )
-        return {**self._acts_of_the_vm(tokens), **self._acts_of_the_node(self.target, tokens)}
+        return {
+            **self._acts_of_the_vm(tokens),
+            **self._acts_of_the_node(self.target, tokens, drain),
+        }
 
     def _acts_of_the_vm(self, tokens: BootstrapTokens | None) -> Mapping[Step, StepAct]:
         return {
@@ -91,7 +98,7 @@ class Assembly:
         }
 
     def _acts_of_the_node(
-        self, target: TargetCluster, tokens: BootstrapTokens
+        self, target: TargetCluster, tokens: BootstrapTokens, drain: NodeDrain
     ) -> Mapping[Step, StepAct]:
         control, memory = self.control, self.memory
         with_node = DeletionWithNode(
@@ -109,9 +116,7 @@ class Assembly:
             tokens=tokens,
             metrics=self.metrics,
         )
-        in_place = InPlaceUpdate(
-            control, target, drain=self._drain_in(target), reachability=self.reachability
-        )
+        in_place = InPlaceUpdate(control, target, drain=drain, reachability=self.reachability)
         return {
             Step.SETTLE_NODE: NodeSettlement(control, target).settle,
             Step.DELETE_WITH_NODE: with_node.follow,
@@ -169,12 +174,12 @@ class Assembly:
         )
 
     def _drain(self) -> NodeDrain | None:
-        return None if self.target is None else self._drain_in(self.target)
-
-    def _drain_in(self, target: TargetCluster) -> NodeDrain:
+        if self.target is None or self.drains is None:
+            return None
         return NodeDrain(
             self.control,
-            target,
+            self.target,
+            self.drains,
             backoff=self.memory.backoff,
             drains=self.memory.drains,
             random=self.random,

@@ -14,8 +14,6 @@ from mcm.api.core import (
     SECRETS,
     VOLUME_ATTACHMENTS,
     Node,
-    Pod,
-    PodDisruptionBudget,
     Secret,
     VolumeAttachment,
 )
@@ -38,6 +36,7 @@ from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.deletion.wakeups import of_attachment as of_attachment_in_deletion
 from mcm.controllers.machine.deletion.wakeups import of_node_volumes
+from mcm.controllers.machine.draining.wiring import build_engine
 from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
 from mcm.controllers.machine.health.giving_up import GivingUp
@@ -80,6 +79,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     giving_up, protecting = _giving_up(ctx, control, queue)
     _listen_to_control(ctx, control, target, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
+    drains = build_engine(ctx, control, memory, queue)
     assembly = Assembly(
         control=control,
         target=target,
@@ -92,6 +92,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         random=ctx.random,
         reachability=lambda: probe.reachability,
         hot_progress=progress,
+        drains=drains,
     )
     reconciler = MachineReconciler(
         control.machines, assembly.acts(), places=memory.places, wake_after=queue.add_after
@@ -152,7 +153,6 @@ def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster |
         attachments=informers.store(VOLUME_ATTACHMENTS),
         owners=NodeOwners(machines, nodes, ctx.namespace),
     )
-    indexes.index_pods(target.pods)
     indexes.index_attachments(target.attachments)
     return target
 
@@ -249,17 +249,9 @@ def _listen_to_target(
             memory.lost_node.add(machine.metadata.uid)
         return wakeups.of_node(change, control.machines, ctx.namespace)
 
-    def of_pod(change: Change[Pod]) -> Iterable[str]:
-        return wakeups.of_pod(change, control.machines, memory.drains)
-
-    def of_budget(change: Change[PodDisruptionBudget]) -> Iterable[str]:
-        return wakeups.of_budget(change, memory.drains.values())
-
     informers = ctx.target_informers
     if informers is not None:
         enqueue_changes(queue, informers.informer(NODES), of_node, skip_own=True)
-        enqueue_changes(queue, informers.informer(PODS), of_pod)
-        enqueue_changes(queue, informers.informer(POD_DISRUPTION_BUDGETS), of_budget)
         _listen_to_detachments(informers, control, queue)
 
 

@@ -14,7 +14,7 @@ from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.node.changes import Refusal
 from mcm.controllers.provider import Places
-from mcm.drain import Attempts
+from mcm.drain.memory import DrainMemory
 
 
 @final
@@ -23,9 +23,7 @@ class Drain:
     """What is remembered of one drain under way."""
 
     machine_key: str
-    attempts: Attempts
-    held_back_in: frozenset[str] = frozenset()
-    """Namespaces with pods that a budget holds back: a change there wakes this drain."""
+    memory: DrainMemory
 
 
 @final

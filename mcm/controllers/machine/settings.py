@@ -11,10 +11,9 @@ from mcm.api.durations import parse_duration
 from mcm.api.machine import Machine
 from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.controllers.settings import ControllerSettings
+from mcm.drain.plan.patience import EVICTION_INTERVAL
+from mcm.drain.request import Limits
 from mcm.drain.selection import WaveSettings
-
-EVICTION_INTERVAL = timedelta(seconds=20)
-"""One eviction attempt a pod in this time: how a number of retries becomes a length of time."""
 
 
 @final
@@ -27,8 +26,8 @@ class MachineSettings:
     drain_timeout: timedelta
     preserve_timeout: timedelta
     in_place_update_timeout: timedelta
-    evict_retries: int
     drain_waves: WaveSettings
+    drain_limits: Limits
     node_conditions: frozenset[str]
 
 
@@ -54,8 +53,12 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
         in_place_update_timeout=_first(
             (spec.in_place_update_timeout,), defaults.inplace_update_timeout
         ),
-        evict_retries=_evictions(retries, drain),
         drain_waves=WaveSettings(defaults.drain_priority_waves),
+        drain_limits=Limits(
+            retries=_evictions(retries, drain),
+            detach=defaults.pv_detach_timeout,
+            reattach=defaults.pv_reattach_timeout,
+        ),
         node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )
 

@@ -1,10 +1,13 @@
-"""Which machines a change concerns: pure functions from changes to keys, from the stores alone."""
+"""Which machines a change concerns: pure functions from changes to keys, from the stores alone.
+
+What wakes a drain is in :mod:`.draining.wakeups`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from mcm.api.core import Node, Pod, PodDisruptionBudget, Secret
+from mcm.api.core import Node, Secret
 from mcm.api.machine import Machine, MachineClass, MachineSet
 from mcm.controllers.indexes import (
     classes_using,
@@ -21,12 +24,9 @@ from mcm.controllers.machine.health.moving_machines import (
     is_set_wanting,
 )
 from mcm.controllers.machine.hot_update.need import is_unfinished
-from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.node.matching import machine_keys_of
 from mcm.controllers.node_ownership import NodeOwners, is_managed, whose
 from mcm.informers import Change, Store
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 def of_machine(change: Change[Machine], machines: Store[Machine]) -> Iterator[str]:
@@ -121,30 +121,6 @@ def of_secret(
                 yield machine.metadata.key
 
 
-def of_pod(change: Change[Pod], machines: Store[Machine], drains: Container[str]) -> Iterator[str]:
-    """Yield the machine that drains the pod's node, if the pod's way out went on.
-
-    ``drains`` are the UIDs of machines with a drain under way, whatever it is for.
-    """
-    old, new = change.old, change.new
-    if change.resync or (old and new and _way_out(old) == _way_out(new)):
-        return
-    for machine in machines_on(machines, change.object.spec.node_name):
-        meta = machine.metadata
-        if meta.deletion_timestamp is not None or meta.uid in drains:
-            yield meta.key
-
-
-def of_budget(change: Change[PodDisruptionBudget], drains: Iterable[Drain]) -> Iterator[str]:
-    """Yield the machines whose drains a budget of that namespace holds back."""
-    if change.resync:
-        return
-    namespace = change.object.metadata.namespace
-    for drain in drains:
-        if namespace in drain.held_back_in:
-            yield drain.machine_key
-
-
 def _related(node: Node, machines: Store[Machine]) -> tuple[Machine, ...]:
     return (
         *machines_on(machines, node.metadata.name),
@@ -187,9 +163,3 @@ def _what_all_have(class_: MachineClass | None) -> object:
 def _waits_for_provider(machine: Machine) -> bool:
     going = machine.metadata.deletion_timestamp is not None
     return going or needs_creation(machine) or is_unfinished(machine)
-
-
-def _way_out(pod: Pod) -> tuple[object, ...]:
-    meta = pod.metadata
-    finished = pod.status.phase in _FINISHED
-    return meta.uid, meta.deletion_timestamp, pod.spec.node_name, finished

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from mcm.drain.execution.action import Action, Step, Verb
 from mcm.drain.execution.answers import Answer, AnswerKind, answer_to
-from mcm.drain.execution.attempts import Attempt, Attempts
 from mcm.drain.execution.eviction_api import EvictionAPI
-from mcm.drain.execution.execute import Refusal, execute
 from mcm.drain.execution.requests import Answered, Listener, PodRequests
 from mcm.drain.execution.turns import Turns
 
@@ -20,15 +18,11 @@ __all__ = [
     "Answer",
     "AnswerKind",
     "Answered",
-    "Attempt",
-    "Attempts",
     "EvictionAPI",
     "Listener",
     "PodRequests",
-    "Refusal",
     "Step",
     "Turns",
     "Verb",
     "answer_to",
-    "execute",
 ]

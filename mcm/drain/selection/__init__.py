@@ -10,12 +10,21 @@ from __future__ import annotations
 
 from mcm.drain.selection.arrangement import Arrangement, Left, Stay, arrange, must_go
 from mcm.drain.selection.claims import claims_of, is_finished, uses_claims
-from mcm.drain.selection.comebacks import Comeback, Comebacks, with_eviction
+from mcm.drain.selection.comebacks import (
+    CORDON,
+    NO_COMEBACKS,
+    Comeback,
+    Comebacks,
+    with_eviction,
+)
 from mcm.drain.selection.remarks import Remark, RemarkKind, remarks_on
-from mcm.drain.selection.waves import WaveSettings
+from mcm.drain.selection.waves import ONE_WAVE, WaveSettings
 from mcm.drain.selection.wishes import SurgeKind, asked_surge
 
 __all__ = [
+    "CORDON",
+    "NO_COMEBACKS",
+    "ONE_WAVE",
     "Arrangement",
     "Comeback",
     "Comebacks",

@@ -22,9 +22,12 @@ from prometheus_client import CollectorRegistry
 
 from mcm.api.core import (
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     SECRETS,
+    VOLUME_ATTACHMENTS,
     Node,
     NodeAddress,
     Pod,
@@ -422,6 +425,48 @@ class Bench:
             namespace=NAMESPACE,
             subresource="status",
         )
+
+    async def attach(self, claim: str, on: str = "m") -> None:
+        """Bind the claim to a volume that is attached to the machine's Node."""
+        handle = {"driver": "csi.example.com", "volumeHandle": f"vol-{claim}"}
+        await self.client.create(
+            PERSISTENT_VOLUMES,
+            {
+                "metadata": {"name": f"pv-{claim}"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "csi": handle},
+            },
+        )
+        await self.client.create(
+            PERSISTENT_VOLUME_CLAIMS,
+            {
+                "metadata": {"name": claim},
+                "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": f"pv-{claim}"},
+            },
+            namespace=NAMESPACE,
+        )
+        await self.attached_to(claim, self.driver.node_name(on))
+
+    async def attached_to(self, claim: str, node_name: str) -> None:
+        """Attach the claim's volume to a Node."""
+        attachment: JSONObject = {
+            "metadata": {"name": f"{claim}-{node_name}"},
+            "spec": {
+                "attacher": "csi.example.com",
+                "nodeName": node_name,
+                "source": {"persistentVolumeName": f"pv-{claim}"},
+            },
+        }
+        await self.client.create(VOLUME_ATTACHMENTS, attachment)
+        await self.client.patch(
+            VOLUME_ATTACHMENTS,
+            f"{claim}-{node_name}",
+            {"status": {"attached": True}},
+            subresource="status",
+        )
+
+    async def detach(self, claim: str, on: str = "m") -> None:
+        """Take the claim's volume off the machine's Node."""
+        await self.client.delete(VOLUME_ATTACHMENTS, f"{claim}-{self.driver.node_name(on)}")
 
     async def make_budget(self, name: str, *, labels: dict[str, str], allowed: int) -> None:
         body: JSONObject = {

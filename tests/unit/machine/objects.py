@@ -19,7 +19,8 @@ from mcm.api.machine import (
 from mcm.api.meta import ObjectMeta, OwnerReference
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.controllers.machine.settings import MachineSettings
-from mcm.drain import WaveSettings
+from mcm.drain.request import Limits
+from mcm.drain.selection import WaveSettings
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = MachineSettings(
@@ -28,7 +29,7 @@ SETTINGS = MachineSettings(
     drain_timeout=timedelta(hours=2),
     preserve_timeout=timedelta(hours=96),
     in_place_update_timeout=timedelta(minutes=20),
-    evict_retries=360,
+    drain_limits=Limits(),
     drain_waves=WaveSettings(),
     node_conditions=frozenset({"KernelDeadlock", "ReadonlyFilesystem", "DiskPressure"}),
 )

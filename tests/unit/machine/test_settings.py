@@ -24,7 +24,7 @@ def test_without_words_of_its_own_a_machine_has_the_flags_limits() -> None:
     assert settings.creation_timeout == 20 * MINUTE
     assert settings.health_timeout == 10 * MINUTE
     assert settings.drain_timeout == 120 * MINUTE
-    assert settings.evict_retries == 360
+    assert settings.drain_limits.retries == 360
     assert "KernelDeadlock" in settings.node_conditions
 
 
@@ -59,7 +59,7 @@ def test_eviction_retries_are_bounded_by_the_drain_timeout(
     drain: str | None, retries: int | None, expected: int
 ) -> None:
     subject = configured(drain_timeout=drain, max_evict_retries=retries)
-    assert settings_of(subject, FLAGS).evict_retries == expected
+    assert settings_of(subject, FLAGS).drain_limits.retries == expected
 
 
 def test_a_machine_may_be_unhealthy_for_ever_if_it_says_so() -> None:

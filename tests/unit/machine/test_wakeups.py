@@ -1,21 +1,17 @@
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 
 import msgspec
 import pytest
 
-from mcm.api.core import Node, Pod, PodSpec, Secret
+from mcm.api.core import Node, Secret
 from mcm.api.machine import LastOperation, Machine, MachineClass, MachineClassNodeTemplate
 from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.health.failure_permit import index_waiting
-from mcm.controllers.machine.memory import Drain
-from mcm.drain import Attempts
 from mcm.informers import Change, Store
-from tests.unit.drain.pods import budget, pod
 from tests.unit.machine.objects import BORN, NOT_READY, READY, class_, machine, node
 
 
@@ -136,47 +132,3 @@ def test_a_secret_wakes_those_whose_class_refers_to_it() -> None:
     other = Change(None, Secret(metadata=ObjectMeta(name="t", namespace="ns")))
     assert keys(wakeups.of_secret(change, classes, FLEET)) == ["ns/broken", "ns/going", "ns/new"]
     assert keys(wakeups.of_secret(other, classes, FLEET)) == []
-
-
-def on_node(subject: Pod, name: str = "n") -> Pod:
-    return msgspec.structs.replace(subject, spec=PodSpec(node_name=name))
-
-
-DRAINED = machines(machine("a", node="n", deleted=BORN), machine("b", node="m"))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        (None, pod("p"), ["ns/a"]),
-        (pod("p"), None, ["ns/a"]),
-        (pod("p"), pod("p", deleted=BORN), ["ns/a"]),
-        (pod("p"), pod("p", phase="Succeeded"), ["ns/a"]),
-        (pod("p", phase="Pending"), pod("p"), []),
-        (pod("p"), pod("p", labels={"x": "y"}), []),
-    ],
-)
-def test_a_pod_wakes_a_drain_when_its_way_out_went_on(
-    old: Pod | None, new: Pod | None, expected: list[str]
-) -> None:
-    before, after = (None if p is None else on_node(p) for p in (old, new))
-    assert keys(wakeups.of_pod(Change(before, after), DRAINED, ())) == expected
-
-
-def test_a_pod_of_a_machine_that_stays_wakes_nobody() -> None:
-    assert keys(wakeups.of_pod(Change(None, on_node(pod("p"), "m")), DRAINED, ())) == []
-
-
-def test_a_pod_wakes_a_machine_that_stays_if_it_is_being_drained() -> None:
-    change = Change(None, on_node(pod("p"), "m"))
-    assert keys(wakeups.of_pod(change, DRAINED, {"uid-b"})) == ["ns/b"]
-
-
-def test_a_budget_wakes_the_drains_it_holds_back() -> None:
-    attempts = Attempts(random.Random(1))
-    drains = [
-        Drain("ns/a", attempts, frozenset({"default"})),
-        Drain("ns/b", attempts, frozenset({"other"})),
-    ]
-    change = Change(budget("b"), budget("b", allowed=1))
-    assert keys(wakeups.of_budget(change, drains)) == ["ns/a"]

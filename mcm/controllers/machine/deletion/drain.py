@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import final
 
 from mcm.api.machine import LastOperation, Machine
-from mcm.api.names import LABEL_FORCE_DELETION
 from mcm.client.errors import Conflict, KubeError
-from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.deletion.node_condition import TerminatingCondition
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
-from mcm.controllers.machine.draining.mark import Mark
 from mcm.controllers.machine.draining.node_drain import CIRCUMSTANCES, NodeDrain
 from mcm.controllers.machine.draining.request import (
     Drained,
-    DrainRequest,
+    MachineDrain,
     Unfinished,
+    before_deletion,
     mode_at,
 )
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.drain import Force, must_go
+from mcm.drain.mode import Force
+from mcm.drain.observation import pods_on
+from mcm.drain.selection import must_go
 
 
 @final
@@ -58,39 +57,31 @@ class DrainBeforeDeletion:
         if obstacle := found.obstacle:
             # To wait for others to settle it could take for ever, and the VM goes in any case.
             return self._record.proceed(machine, last_operation.drain_left_out(obstacle))
-        request = self._request(machine, self._control.now())
-        if (again := await self._say_terminating(self._target, machine, request)) is not None:
+        settings, now = self._control.settings_of(machine), self._control.now()
+        wanted = before_deletion(machine, settings, now)
+        if (again := await self._say_terminating(self._target, machine, wanted)) is not None:
             return again
-        match await self._drain.drain(machine, request):
+        match await self._drain.drain(machine, wanted):
             case Drained() as answer:
-                machine = self._record.proceed(machine, _done(answer))
+                machine = self._record.proceed(answer.machine, _done(answer))
                 if answer.force is Force.NONE:
                     return machine
                 return await self._record.written(machine)  # pods were not asked: worth a record
             case Unfinished() as answer:
                 if answer.trouble:
+                    machine = answer.machine
                     await self._record.show(machine, last_operation.drain_failed(answer.trouble))
                 return Outcome(after=answer.after, reason=answer.reason)
 
-    def _request(self, machine: Machine, now: datetime) -> DrainRequest:
-        start = machine.metadata.deletion_timestamp or now
-        return DrainRequest(
-            start=start,
-            deadline=start + self._control.settings_of(machine).drain_timeout,
-            force_label=machine.metadata.labels.get(LABEL_FORCE_DELETION, ""),
-            mark=Mark.CORDON,
-            tolerant=True,
-        )
-
     async def _say_terminating(
-        self, target: TargetCluster, machine: Machine, request: DrainRequest
+        self, target: TargetCluster, machine: Machine, wanted: MachineDrain
     ) -> Outcome | None:
         """Say on the Node that it goes, if that takes time. None: go on, as a forced deletion does
         in any case."""
         node = target.owners.own_node(machine)
         if node is None or not any(map(must_go, pods_on(target.pods, machine.node_name))):
             return None
-        gentle = not mode_at(self._control.now(), request, machine, node).forced
+        gentle = not mode_at(self._control.now(), wanted.request, node).forced
         if gentle and (wait := self._record.wait_for(machine, CIRCUMSTANCES)):
             return Outcome(after=wait, reason="the node could not be marked")
         try:

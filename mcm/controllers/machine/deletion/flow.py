@@ -11,7 +11,6 @@ from typing import TypeAlias, final
 
 from mcm.api.machine import Machine
 from mcm.client.errors import Conflict, KubeError
-from mcm.controllers.indexes import pods_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import DeletionStep, StepResult, step_of
@@ -19,7 +18,8 @@ from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.last_operation import Marker
 from mcm.controllers.machine.ports import TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.drain import must_go
+from mcm.drain.observation import pods_on
+from mcm.drain.selection import must_go
 
 DeletionAct: TypeAlias = Callable[[Machine], Awaitable[StepResult]]
 

@@ -10,7 +10,7 @@ from mcm.client.errors import NotFound
 from mcm.client.requests import PatchType
 from mcm.controllers.machine.health.conditions import is_healthy
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
-from mcm.drain import terminating_patch
+from mcm.drain.marks import terminating_patch
 
 
 @final

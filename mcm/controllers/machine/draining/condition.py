@@ -22,7 +22,7 @@ from mcm.controllers.machine.own_conditions import (
     with_own,
     without_own,
 )
-from mcm.drain import Force
+from mcm.drain.mode import Force
 from mcm.drain.result import Cause, Done, DrainResult, PodStanding, Quiet, TimedOut, Working
 from mcm.drain.summary import in_words
 
@@ -142,7 +142,7 @@ def verdict_of(
             return DrainVerdict(DrainReason.FORCED, _forced(result.force, result.refusals))
         case TimedOut():
             left = in_words(result.pods, deadline=deadline)
-            return DrainVerdict(DrainReason.FORCED, _forced(Force.TIMEOUT, left))
+            return DrainVerdict(DrainReason.FORCED, _forced(result.force, left))
         case Working():
             return _working(result, deadline, now)
 

@@ -17,7 +17,7 @@ from mcm.api.names import (
 )
 from mcm.client.requests import PatchType
 from mcm.controllers.preconditions import for_this_object, for_this_version
-from mcm.drain import cordon_patch
+from mcm.drain.marks import cordon_patch
 
 
 class Mark(Enum):

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import final
+from datetime import datetime, timedelta
+from typing import Final, final
 
-from mcm.api.core import Pod
 from mcm.controllers.wording import first_few
-from mcm.drain import Attempt, Snapshot, stuck
+from mcm.drain.result import Cause, PodStanding
 
-_PATIENCE = 3
-"""A pod refused so many times is worth an event; once or twice is how budgets work."""
-_NAMED = 3
+PATIENCE: Final = timedelta(minutes=1)
+"""A pod that is held for longer is worth an event; for less is how budgets work."""
+_HELD: Final = (
+    Cause.HELD_BY_BUDGET,
+    Cause.BUDGET_MISCONFIGURED,
+    Cause.SEVERAL_BUDGETS,
+    Cause.REFUSED,
+    Cause.SERVER_BUSY,
+    Cause.NAMESPACE_ENDS,
+)
+_NAMED: Final = 3
 
 
 @final
@@ -24,32 +32,27 @@ class Trouble:
     """For people to mend: shown on the machine."""
     patient: tuple[str, ...]
     """Likely to pass: shown in an event, once it takes long."""
-    held_back_in: frozenset[str]
-    """The namespaces of pods that were refused: a change of budgets there may help."""
 
 
-def trouble_of(snapshot: Snapshot) -> Trouble:
-    held = [
-        (pod, attempt)
-        for pod in snapshot.arrangement.taken
-        if (attempt := snapshot.attempts.get(pod.metadata.uid)) and attempt.accepted_at is None
-    ]
-    late = (f"pod {p.metadata.key}: its grace period is over" for p in stuck(snapshot))
+def trouble_of(standings: Sequence[PodStanding], now: datetime) -> Trouble:
+    """Sort out of where pods stand what is worth telling."""
     return Trouble(
-        lasting=tuple(_words(pod, attempt) for pod, attempt in held if attempt.obstructed),
-        patient=(*(_words(pod, a) for pod, a in held if _is_patient(a)), *late),
-        held_back_in=frozenset(pod.metadata.namespace for pod, _ in held),
+        lasting=tuple(words_for(s) for s in standings if s.lasting),
+        patient=tuple(words_for(s) for s in standings if not s.lasting and _takes_long(s, now)),
     )
 
 
-def listed(texts: Sequence[str]) -> str:
+def words_for(standing: PodStanding) -> str:
+    return f"pod {standing.pod}: {standing.detail or standing.cause.value}"
+
+
+def listed(texts: Iterable[str]) -> str:
     """Join the first few in a stable order, and count the rest."""
     return first_few(sorted(texts), _NAMED, separator="; ")
 
 
-def _is_patient(attempt: Attempt) -> bool:
-    return not attempt.obstructed and attempt.tries >= _PATIENCE
-
-
-def _words(pod: Pod, attempt: Attempt) -> str:
-    return f"pod {pod.metadata.key}: {attempt.refusal}"
+def _takes_long(standing: PodStanding, now: datetime) -> bool:
+    if standing.cause is Cause.OVERDUE:
+        return True
+    since = standing.since
+    return standing.cause in _HELD and since is not None and now - since >= PATIENCE

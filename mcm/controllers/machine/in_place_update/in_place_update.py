@@ -36,6 +36,7 @@ from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.reachability import Reachability
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.drain.request import Purpose
 from mcm.events import EventType
 
 _ROUNDS = 2 * len(Stage)
@@ -71,9 +72,10 @@ class InPlaceUpdate:
                 case Rest(after):
                     return Outcome(after=after, reason="in-place update")
                 case Drain() as move:
-                    if (again := await self._drain_pass(machine, move)) is not None:
-                        return again
-                    drained = True
+                    result = await self._drain_pass(machine, move)
+                    if isinstance(result, Outcome):
+                        return result
+                    machine, drained = result, True
                 case Enter() as move:
                     machine = await self._enter(machine, node, move)
                 case Say(operation):
@@ -101,22 +103,23 @@ class InPlaceUpdate:
 
     # ---- the drain -----------------------------------------------------------------------------
 
-    async def _drain_pass(self, machine: Machine, move: Drain) -> Outcome | None:
-        """Do one pass of the drain. None: it is done."""
+    async def _drain_pass(self, machine: Machine, move: Drain) -> Machine | Outcome:
+        """Do one pass of the drain. Return the machine if it is done."""
         control = self._control
-        request = of_a_node_that_stays(
+        wanted = of_a_node_that_stays(
             machine,
+            control.settings_of(machine),
             start=move.start,
-            timeout=control.settings_of(machine).drain_timeout,
+            purpose=Purpose.IN_PLACE_UPDATE,
             mark=Mark.CORDON_FOR_UPDATE,
         )
-        answer = await self._drain.drain(machine, request)
+        answer = await self._drain.drain(machine, wanted)
         if not isinstance(answer, Unfinished):
-            return None
+            return answer.machine
         if answer.trouble:
             failure = last_operation.in_place_drain_failed(answer.trouble)
-            wanted = status.with_operation(machine.status, failure, control.now())
-            await control.write_failure(machine, wanted)
+            shown = status.with_operation(answer.machine.status, failure, control.now())
+            await control.write_failure(answer.machine, shown)
         return Outcome(after=answer.after, reason=answer.reason)
 
     # ---- the machine ---------------------------------------------------------------------------

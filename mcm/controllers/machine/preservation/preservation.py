@@ -16,7 +16,7 @@ from mcm.controllers.machine import status
 from mcm.controllers.machine.draining.mark import Mark
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.draining.request import (
-    DrainRequest,
+    MachineDrain,
     Unfinished,
     of_a_node_that_stays,
 )
@@ -34,6 +34,7 @@ from mcm.controllers.node_ownership import is_managed
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.runtime import DONE, Outcome
+from mcm.drain.request import Purpose
 from mcm.events import EventType
 
 LONGEST_SLEEP = timedelta(minutes=10)
@@ -217,7 +218,11 @@ class _Pass:
 
     async def _drain(self, node: Node) -> tuple[Outcome, _Trouble]:
         drain = self._step.drain
-        answer = await drain.drain(self._machine, self._drain_request(node)) if drain else None
+        if drain is None:
+            await self._say(node_condition.DRAINED)
+            return DONE, _NONE
+        answer = await drain.drain(self._machine, self._wanted(self._node or node))
+        self._machine = answer.machine
         if isinstance(answer, Unfinished):
             if answer.trouble:
                 await self._say(node_condition.NOT_DRAINED)
@@ -230,11 +235,12 @@ class _Pass:
         if self._step.drain is not None and node_marks.is_tainted(node):
             self._step.drain.abandon(self._machine)
 
-    def _drain_request(self, node: Node) -> DrainRequest:
+    def _wanted(self, node: Node) -> MachineDrain:
         return of_a_node_that_stays(
             self._machine,
+            self._control.settings_of(self._machine),
             start=node_marks.tainted_since(node) or self._now,
-            timeout=self._control.settings_of(self._machine).drain_timeout,
+            purpose=Purpose.PRESERVATION,
             mark=Mark.BY_THE_ASKER,
         )
 

@@ -16,7 +16,7 @@ from mcm.controllers.machine.draining.condition import (
     shown,
     withdrawn,
 )
-from mcm.drain import Force
+from mcm.drain.mode import Force
 from mcm.drain.result import Cause, Done, DrainResult, PodStanding, Quiet, TimedOut, Working
 from tests.unit.machine.objects import BORN, READY, after
 

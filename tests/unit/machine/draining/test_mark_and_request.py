@@ -1,17 +1,27 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
 from mcm.api.core import Node
+from mcm.api.machine import Machine
 from mcm.client.requests import PatchType
 from mcm.controllers.machine.draining.mark import Mark, mark_patch, unmark_patch
-from mcm.controllers.machine.draining.request import DrainRequest, mode_at, of_a_node_that_stays
-from mcm.drain import Force
+from mcm.controllers.machine.draining.request import (
+    MachineDrain,
+    before_deletion,
+    mode_at,
+    of_a_node_that_stays,
+)
+from mcm.controllers.machine.settings import settings_of
+from mcm.controllers.settings import ControllerSettings
+from mcm.drain.mode import Force
+from mcm.drain.request import Purpose
 from tests.unit.machine.objects import BORN, READY, after, machine, node
 
+DEFAULTS = ControllerSettings()
 OURS = {"node.machine.sapcloud.io/cordoned-by-mcm": "in-place-update"}
 
 
@@ -59,10 +69,13 @@ def test_a_node_that_its_asker_marks_is_left_as_it_is() -> None:
     assert unmark_patch(Mark.BY_THE_ASKER, cordoned(node(annotations=OURS))) is None
 
 
-def request(value: str | None) -> DrainRequest:
-    subject = machine(labels={} if value is None else {"force-drain": value})
+def wanted(subject: Machine, start: datetime = BORN) -> MachineDrain:
     return of_a_node_that_stays(
-        subject, start=BORN, timeout=timedelta(hours=2), mark=Mark.CORDON_FOR_UPDATE
+        subject,
+        settings_of(subject, DEFAULTS),
+        start=start,
+        purpose=Purpose.IN_PLACE_UPDATE,
+        mark=Mark.CORDON_FOR_UPDATE,
     )
 
 
@@ -79,24 +92,38 @@ def request(value: str | None) -> DrainRequest:
 def test_only_the_exact_label_forces_the_drain_of_a_node_that_stays(
     label: str | None, force: Force
 ) -> None:
-    asked = request(label)
+    asked = wanted(machine(labels={} if label is None else {"force-drain": label}))
     assert asked.tolerant is False
-    assert mode_at(BORN, asked, machine(), node(conditions=(READY,))).force is force
+    assert mode_at(BORN, asked.request, node(conditions=(READY,))).force is force
 
 
 def test_the_time_of_such_a_drain_counts_from_its_own_start() -> None:
-    old = machine(deleted=None)
-    asked = of_a_node_that_stays(
-        old, start=after(days=9), timeout=timedelta(hours=2), mark=Mark.CORDON_FOR_UPDATE
-    )
+    asked = wanted(machine(deleted=None), start=after(days=9)).request
     early, late = after(days=9, hours=2), after(days=9, hours=2, seconds=1)
-    assert mode_at(early, asked, old, node(conditions=(READY,))).force is Force.NONE
-    assert mode_at(late, asked, old, node(conditions=(READY,))).force is Force.TIMEOUT
+    assert mode_at(early, asked, node(conditions=(READY,))).force is Force.NONE
+    assert mode_at(late, asked, node(conditions=(READY,))).force is Force.TIMEOUT
 
 
 def test_a_label_of_deletions_does_not_force_it() -> None:
-    subject = machine(labels={"force-deletion": "true"})
-    asked = of_a_node_that_stays(
-        subject, start=BORN, timeout=timedelta(hours=2), mark=Mark.BY_THE_ASKER
+    asked = wanted(machine(labels={"force-deletion": "true"})).request
+    assert mode_at(BORN, asked, None).force is Force.NONE
+
+
+def test_a_deletion_drains_by_its_own_label_from_its_own_time() -> None:
+    going = machine(labels={"force-deletion": "t"}, deleted=after(days=1))
+    asked = before_deletion(going, settings_of(going, DEFAULTS), after(days=3))
+    assert asked.tolerant
+    assert asked.request.force_asked
+    assert asked.request.start == after(days=1)
+    assert asked.request.deadline == after(days=1, hours=2)
+    assert asked.request.node == going.node_name
+
+
+def test_the_flags_for_volumes_are_limits_of_the_drain() -> None:
+    flags = ControllerSettings(
+        pv_detach_timeout=timedelta(seconds=7), pv_reattach_timeout=timedelta(seconds=8)
     )
-    assert mode_at(BORN, asked, subject, None).force is Force.NONE
+    subject = machine()
+    limits = settings_of(subject, flags).drain_limits
+    assert (limits.detach, limits.reattach) == (timedelta(seconds=7), timedelta(seconds=8))
+    assert limits.lane_width == 1

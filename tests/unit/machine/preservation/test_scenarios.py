@@ -46,7 +46,8 @@ async def expiry(b: Bench) -> datetime | None:
 
 
 async def fail(b: Bench) -> None:
-    await b.set_ready("m", "False")
+    """Let the machine fail on a kubelet that is silent."""
+    await b.set_ready("m", "Unknown")
     await b.until_phase("Failed", within=HEALTH_TIMEOUT + 5)
 
 

@@ -1,0 +1,93 @@
+"""Builds the drain engine of the target cluster, and registers what wakes drains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcm.api.core import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    VOLUME_ATTACHMENTS,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    VolumeAttachment,
+)
+from mcm.controllers.context import ControllerContext
+from mcm.controllers.enqueue import enqueue, enqueue_changes
+from mcm.controllers.indexes import machines_on
+from mcm.controllers.machine.draining import wakeups
+from mcm.controllers.machine.memory import Memory
+from mcm.controllers.machine.ports import ControlCluster
+from mcm.drain.budgets import Disruptions
+from mcm.drain.engine import DrainEngine
+from mcm.drain.execution import PodRequests
+from mcm.drain.observation import DrainStores, Observation, Staleness
+from mcm.drain.pass_turns import PassTurns
+from mcm.informers import Change, InformerFactory
+from mcm.workqueue import WorkQueue
+
+
+def build_engine(
+    ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
+) -> DrainEngine | None:
+    """Make it, if there is a target cluster."""
+    informers = ctx.target_informers
+    if informers is None or ctx.target is None:
+        return None
+    stores = DrainStores.of(informers)
+
+    def freed(namespace: str) -> None:
+        enqueue(queue, wakeups.of_freed_budgets(namespace, memory.drains.values()))
+
+    def has_turn(node: str) -> None:
+        enqueue(queue, [machine.metadata.key for machine in machines_on(control.machines, node)])
+
+    disruptions = Disruptions(
+        pods=stores.pods.get, budgets=stores.budgets.get, random=ctx.random, freed=freed
+    )
+    _listen(informers, disruptions, control, memory, queue)
+    return DrainEngine(
+        Observation(stores, Staleness.of(informers, ctx.clock)),
+        PodRequests(ctx.target, disruptions, monotonic=ctx.clock.monotonic),
+        clock=ctx.clock,
+        disruptions=disruptions,
+        turns=PassTurns(wake=has_turn),
+    )
+
+
+def _listen(
+    informers: InformerFactory,
+    disruptions: Disruptions,
+    control: ControlCluster,
+    memory: Memory,
+    queue: WorkQueue[str],
+) -> None:
+    drains = memory.drains
+
+    def of_node(change: Change[Node]) -> Iterable[str]:
+        return wakeups.of_node(change, control.machines, drains)
+
+    def of_pod(change: Change[Pod]) -> Iterable[str]:
+        disruptions.pod_changed(change.object.metadata.uid)
+        return wakeups.of_pod(change, control.machines, drains)
+
+    def of_budget(change: Change[PodDisruptionBudget]) -> Iterable[str]:
+        disruptions.budget_changed(change.object.metadata.key, change.new)
+        return wakeups.of_budget(change, drains.values())
+
+    def of_attachment(change: Change[VolumeAttachment]) -> Iterable[str]:
+        return wakeups.of_attachment(change, drains.values())
+
+    def current() -> None:
+        # Who could not observe anything can, now.
+        enqueue(queue, [drain.machine_key for drain in drains.values()])
+
+    enqueue_changes(queue, informers.informer(NODES), of_node)
+    enqueue_changes(queue, informers.informer(PODS), of_pod)
+    enqueue_changes(queue, informers.informer(POD_DISRUPTION_BUDGETS), of_budget)
+    enqueue_changes(queue, informers.informer(VOLUME_ATTACHMENTS), of_attachment)
+    for resource in (PODS, VOLUME_ATTACHMENTS, PERSISTENT_VOLUME_CLAIMS):
+        informers.informer(resource).when_current(current)
