@@ -297,6 +297,11 @@ def rollout() -> None:
 
 
 @main.command(cls=_OfNodes)
+def drain() -> None:
+    """Drain a node by hand, or tell (`mcm drain plan NODE`) what that would do."""
+
+
+@main.command(cls=_OfNodes)
 def uncordon() -> None:
     """Undo what `mcm drain` did to a node."""
 

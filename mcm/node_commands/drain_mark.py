@@ -43,9 +43,9 @@ def mark_of(node: Node) -> DrainMark | None:
         return None
 
 
-def begun(node: Node, *, by: str, run: str, now: datetime) -> JSONObject:
-    """Cordon the Node, unless it is, and note who drains it. A drain that was begun before goes on:
-    it keeps its first moment, and its cordon stays ours."""
+def begun(node: Node, *, by: str, run: str, now: datetime, record: str) -> JSONObject:
+    """Cordon the Node, unless it is, and note who drains it, and the drain's ``record``. A drain
+    that was begun before goes on: it keeps its first moment, and its cordon stays ours."""
     earlier = mark_of(node)
     mark = DrainMark(
         by=by,
@@ -53,9 +53,18 @@ def begun(node: Node, *, by: str, run: str, now: datetime) -> JSONObject:
         run=run,
         cordoned=not node.spec.unschedulable or (earlier is not None and earlier.cordoned),
     )
-    change: JSONObject = {"metadata": {"annotations": {ANNOTATION_DRAINED_BY: _text(mark)}}}
+    annotations = {ANNOTATION_DRAINED_BY: _text(mark), ANNOTATION_DRAIN_RECORD: record}
+    change: JSONObject = {"metadata": {"annotations": annotations}}
     if not node.spec.unschedulable:
         change["spec"] = {"unschedulable": True}
+    return for_this_version(node.metadata, change)
+
+
+def kept(node: Node, run: str, record: str) -> JSONObject | None:
+    """Keep the drain's record as it is now. None: the Node is not this run's any more."""
+    if _mark_of_run(node, run) is None:
+        return None
+    change: JSONObject = {"metadata": {"annotations": {ANNOTATION_DRAIN_RECORD: record}}}
     return for_this_version(node.metadata, change)
 
 

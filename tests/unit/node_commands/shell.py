@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from mcm.api.core import NODES, Node
+from mcm.api.core import NODES, POD_DISRUPTION_BUDGETS, PODS, VOLUME_ATTACHMENTS, Node
 from mcm.api.crds import crd_manifests
 from mcm.api.machine import MACHINES
-from mcm.api.meta import JSONObject
+from mcm.api.meta import JSONObject, KubeObject, Resource
 from mcm.cli import main
 from mcm.client.client import Client
 from mcm.client.transport import Request, Response, StreamResponse
@@ -62,7 +62,7 @@ class Shell:
         self.apply([*crd_manifests(), namespace("ns")])
 
     def types_as(self, who: str) -> None:
-        self._monkeypatch.setattr("mcm.node_commands.session.whoami", lambda: who)
+        self._monkeypatch.setattr("mcm.node_commands.command.whoami", lambda: who)
 
     def _connect(self, kubeconfig: Path | None, **options: object) -> Connected:
         return Connected(Client(self.transport, clock=SystemClock(), budget=0.5), "ns")
@@ -75,7 +75,7 @@ class Shell:
         asyncio.run(self._apply([*manifests]))
 
     async def _apply(self, manifests: Sequence[JSONObject]) -> None:
-        await create_all(self.server, manifests)
+        await create_with_status(self.server, manifests)
 
     def patch_node(self, change: JSONObject, *, subresource: str = "") -> None:
         async def work() -> None:
@@ -112,6 +112,29 @@ class Shell:
         if code == 1:
             assert result.stderr.startswith("mcm: ") and result.stderr.count("\n") == 1
         return result.stderr
+
+
+async def create_with_status(server: ApiServer, manifests: Sequence[JSONObject]) -> None:
+    """Create objects, and report the status that pods, budgets and attachments are to have."""
+    await create_all(server, manifests)
+    client = Client(LoopbackTransport(server), clock=SystemClock())
+    for made in manifests:
+        resource = _REPORTED.get(str(made["kind"]))
+        if resource is not None and "status" in made:
+            metadata = made["metadata"]
+            assert isinstance(metadata, dict)
+            await client.patch(
+                resource,
+                metadata["name"],
+                {"status": made["status"]},
+                namespace=metadata.get("namespace", ""),
+                subresource="status",
+            )
+
+
+_REPORTED: Mapping[str, Resource[KubeObject]] = {
+    resource.kind: resource for resource in (PODS, POD_DISRUPTION_BUDGETS, VOLUME_ATTACHMENTS)
+}
 
 
 def namespace(name: str) -> JSONObject:

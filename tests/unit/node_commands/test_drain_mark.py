@@ -11,7 +11,7 @@ import pytest
 from mcm.api.core import Node, NodeSpec
 from mcm.api.meta import JSONObject, ObjectMeta
 from mcm.api.names import ANNOTATION_DRAIN_RECORD, ANNOTATION_DRAINED_BY
-from mcm.node_commands.drain_mark import DrainMark, begun, finished, lifted, mark_of, stopped
+from mcm.node_commands.drain_mark import DrainMark, begun, finished, kept, lifted, mark_of, stopped
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ def patched(before: Node, patch: JSONObject | None) -> Node:
 
 
 def drained(before: Node) -> Node:
-    return patched(before, begun(before, by="alice@a", run="r1", now=NOW))
+    return patched(before, begun(before, by="alice@a", run="r1", now=NOW, record="{}"))
 
 
 def test_a_node_is_cordoned_and_says_by_whom() -> None:
@@ -53,7 +53,7 @@ def test_a_node_is_cordoned_and_says_by_whom() -> None:
 
 
 def test_it_is_bound_to_the_version_seen_so_that_no_cordon_in_between_is_taken_for_ours() -> None:
-    patch = begun(node(), by="alice@a", run="r1", now=NOW)
+    patch = begun(node(), by="alice@a", run="r1", now=NOW, record="{}")
     assert patch["metadata"]["resourceVersion"] == "7"  # type: ignore[index]
 
 
@@ -67,7 +67,9 @@ def test_a_cordon_that_was_there_is_not_ours_and_stays() -> None:
 
 def test_who_goes_on_keeps_the_first_moment_and_the_cordon() -> None:
     first = drained(node())
-    again = patched(first, begun(first, by="bob@b", run="r2", now=NOW + timedelta(hours=1)))
+    again = patched(
+        first, begun(first, by="bob@b", run="r2", now=NOW + timedelta(hours=1), record="{}")
+    )
     assert mark_of(again) == DrainMark(by="bob@b", since=NOW, run="r2", cordoned=True)
 
 
@@ -92,6 +94,13 @@ def test_an_empty_node_with_a_foreign_cordon_keeps_nothing() -> None:
     assert patched(before, finished(before, "r1")).metadata.annotations == {}
 
 
+def test_the_record_is_kept_beside_the_mark() -> None:
+    before = drained(node(record="{}"))
+    after = patched(before, kept(before, "r1", '{"mode":"none"}'))
+    assert after.metadata.annotations[ANNOTATION_DRAIN_RECORD] == '{"mode":"none"}'
+    assert mark_of(after) == mark_of(before) and after.spec.unschedulable
+
+
 def test_a_stop_leaves_the_record_for_who_goes_on() -> None:
     before = drained(node(record="{}"))
     after = patched(before, stopped(before, "r1"))
@@ -100,7 +109,7 @@ def test_a_stop_leaves_the_record_for_who_goes_on() -> None:
     assert mark is not None and mark.run == "" and after.spec.unschedulable
 
 
-@pytest.mark.parametrize("end", [finished, stopped])
+@pytest.mark.parametrize("end", [finished, stopped, lambda node, run: kept(node, run, "{}")])
 def test_a_run_that_was_taken_over_writes_nothing_in_the_end(end: object) -> None:
     taken = drained(node())
     assert callable(end)
