@@ -135,6 +135,10 @@ class Observation:
             attachments=stores.attachments,
         )
 
+    def volumes_to_name(self, node_name: str) -> tuple[PersistentVolume, ...]:
+        """Return the volumes of the Node's pods that only the provider can name."""
+        return self._volumes.to_ask_for(pods_on(self._stores.pods, node_name))
+
     def snapshot(self, node_name: str, handovers: Iterable[Handover] = ()) -> Snapshot:
         """Look at the Node, its pods and all that concerns them; ``handovers`` are under way."""
         node = self._stores.nodes.get(node_name)

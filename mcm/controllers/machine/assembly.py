@@ -31,6 +31,7 @@ from mcm.controllers.machine.deletion.vm import VMDeletion
 from mcm.controllers.machine.deletion.volumes import VolumeDetachment
 from mcm.controllers.machine.deletion.with_node import DeletionWithNode
 from mcm.controllers.machine.draining.node_drain import NodeDrain
+from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.flow import Step
 from mcm.controllers.machine.health.check import HealthCheck
 from mcm.controllers.machine.health.giving_up import GivingUp
@@ -68,7 +69,8 @@ class Assembly:
     reachability: Callable[[], Reachability]
     hot_progress: HotUpdateProgress
     drains: DrainEngine | None
-    """None where there is no target cluster."""
+    volume_ids: VolumeIds | None
+    """Both are None where there is no target cluster."""
 
     def acts(self) -> Mapping[Step, StepAct]:
         """Return what is done at each step; those of Nodes only if there is a target cluster."""
@@ -174,12 +176,13 @@ class Assembly:
         )
 
     def _drain(self) -> NodeDrain | None:
-        if self.target is None or self.drains is None:
+        if self.target is None or self.drains is None or self.volume_ids is None:
             return None
         return NodeDrain(
             self.control,
             self.target,
             self.drains,
+            volume_ids=self.volume_ids,
             backoff=self.memory.backoff,
             drains=self.memory.drains,
             random=self.random,

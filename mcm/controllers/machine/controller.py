@@ -36,6 +36,7 @@ from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.deletion.wakeups import of_attachment as of_attachment_in_deletion
 from mcm.controllers.machine.deletion.wakeups import of_node_volumes
+from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.draining.wiring import build_engine
 from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
@@ -79,7 +80,8 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     giving_up, protecting = _giving_up(ctx, control, queue)
     _listen_to_control(ctx, control, target, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
-    drains = build_engine(ctx, control, memory, queue)
+    ids = VolumeIds(control, ctx.provider, target.volumes) if target is not None else None
+    drains = build_engine(ctx, control, memory, queue, ids=ids.known if ids is not None else {})
     assembly = Assembly(
         control=control,
         target=target,
@@ -93,6 +95,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         reachability=lambda: probe.reachability,
         hot_progress=progress,
         drains=drains,
+        volume_ids=ids,
     )
     reconciler = MachineReconciler(
         control.machines, assembly.acts(), places=memory.places, wake_after=queue.add_after

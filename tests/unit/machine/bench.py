@@ -56,6 +56,8 @@ from mcm.driver import (
     DriverError,
     GetMachineStatusRequest,
     GetMachineStatusResponse,
+    GetVolumeIDsRequest,
+    GetVolumeIDsResponse,
     InitializeMachineRequest,
     InitializeMachineResponse,
     ListMachinesRequest,
@@ -136,6 +138,8 @@ class ScriptedDriver(UnsupportedDriver):
         self.addresses: tuple[NodeAddress, ...] = ()
         self.seen_user_data: dict[str, bytes] = {}
         self.most_at_once = 0
+        self.volume_ids: dict[str, str] = {}
+        """What volumes are called, by what stands in their ``oldDisk``."""
         self._at_once = 0
 
     def fail(self, verb: str, code: Code, message: str = "because", times: int = 1) -> None:
@@ -166,6 +170,11 @@ class ScriptedDriver(UnsupportedDriver):
         await self._call("initialize", name)
         self.uninitialized.discard(name)
         return InitializeMachineResponse(self.vms[name], self.node_name(name), self.addresses)
+
+    async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
+        disks = (cast("dict[str, str]", spec.get("oldDisk", {})) for spec in request.pv_specs)
+        known = (self.volume_ids.get(disk.get("name", ""), "") for disk in disks)
+        return GetVolumeIDsResponse(tuple(filter(None, known)))
 
     async def delete_machine(self, request: DeleteMachineRequest) -> DeleteMachineResponse:
         name = request.machine.metadata.name
@@ -426,21 +435,23 @@ class Bench:
             subresource="status",
         )
 
-    async def attach(self, claim: str, on: str = "m") -> None:
+    async def attach(
+        self, claim: str, on: str = "m", *, modes: tuple[str, ...] = ("ReadWriteOnce",)
+    ) -> None:
         """Bind the claim to a volume that is attached to the machine's Node."""
         handle = {"driver": "csi.example.com", "volumeHandle": f"vol-{claim}"}
         await self.client.create(
             PERSISTENT_VOLUMES,
             {
                 "metadata": {"name": f"pv-{claim}"},
-                "spec": {"accessModes": ["ReadWriteOnce"], "csi": handle},
+                "spec": {"accessModes": list(modes), "csi": handle},
             },
         )
         await self.client.create(
             PERSISTENT_VOLUME_CLAIMS,
             {
                 "metadata": {"name": claim},
-                "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": f"pv-{claim}"},
+                "spec": {"accessModes": list(modes), "volumeName": f"pv-{claim}"},
             },
             namespace=NAMESPACE,
         )

@@ -20,6 +20,7 @@ from mcm.controllers.machine.draining.request import (
     mode_at,
 )
 from mcm.controllers.machine.draining.trouble import listed, trouble_of
+from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
@@ -47,6 +48,7 @@ class NodeDrain:
         target: TargetCluster,
         engine: DrainEngine,
         *,
+        volume_ids: VolumeIds,
         backoff: MachineBackoff,
         drains: MutableMapping[str, Drain],
         random: Random,
@@ -55,6 +57,7 @@ class NodeDrain:
         self._control = control
         self._target = target
         self._engine = engine
+        self._volume_ids = volume_ids
         self._record = RecordOnMachine(control)
         self._backoff = backoff
         self._drains = drains
@@ -72,6 +75,9 @@ class NodeDrain:
         request = wanted.request
         memory = self._memory_of(machine)
         record = self._record.of(machine, request)
+        if not mode_at(self._control.now(), request, self._target.nodes.get(request.node)).forced:
+            unnamed = self._engine.observation.volumes_to_name(request.node)
+            await self._volume_ids.learn(machine, unnamed)
         result, record = await self._engine.pass_over(request, record, memory)
         if isinstance(result, Done | TimedOut):
             return await self._done(machine, wanted, result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mcm.api.core import (
     NODES,
@@ -31,9 +31,15 @@ from mcm.workqueue import WorkQueue
 
 
 def build_engine(
-    ctx: ControllerContext, control: ControlCluster, memory: Memory, queue: WorkQueue[str]
+    ctx: ControllerContext,
+    control: ControlCluster,
+    memory: Memory,
+    queue: WorkQueue[str],
+    *,
+    ids: Mapping[str, tuple[str, ...]],
 ) -> DrainEngine | None:
-    """Make it, if there is a target cluster."""
+    """Make it, if there is a target cluster. ``ids``: what the provider calls volumes that only it
+    can name, by PersistentVolume, as far as it was asked."""
     informers = ctx.target_informers
     if informers is None or ctx.target is None:
         return None
@@ -50,7 +56,7 @@ def build_engine(
     )
     _listen(informers, disruptions, control, memory, queue)
     return DrainEngine(
-        Observation(stores, Staleness.of(informers, ctx.clock)),
+        Observation(stores, Staleness.of(informers, ctx.clock), ids=ids),
         PodRequests(ctx.target, disruptions, monotonic=ctx.clock.monotonic),
         clock=ctx.clock,
         disruptions=disruptions,
