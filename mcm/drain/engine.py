@@ -22,8 +22,16 @@ from mcm.drain.plan import PassPlan, Situation, carried_on, plan_by_force, plan_
 from mcm.drain.record import Record
 from mcm.drain.request import DrainRequest
 from mcm.drain.result import Done, DrainResult, Quiet, TimedOut, Working
-from mcm.drain.selection import Arrangement, arrange, with_eviction
+from mcm.drain.selection import (
+    Arrangement,
+    Remark,
+    RemarkKind,
+    arrange,
+    with_eviction,
+)
+from mcm.drain.selection.remarks import to_mend
 from mcm.drain.snapshot import Snapshot
+from mcm.drain.surge import Prepared, Surges
 from mcm.drain.volumes import Handover, LaneWidths, opened
 from mcm.drain.witness import DrainWitness, NoWitness
 
@@ -54,6 +62,7 @@ class DrainEngine:
         turns: PassTurns,
         widths: LaneWidths | None = None,
         witness: DrainWitness | None = None,
+        surges: Surges | None = None,
     ) -> None:
         self.observation = observation
         self.requests = requests
@@ -62,6 +71,7 @@ class DrainEngine:
         self.turns = turns
         self.widths = widths or LaneWidths()
         self.witness = witness or NoWitness()
+        self.surges = surges
 
     async def pass_over(
         self, request: DrainRequest, record: Record, memory: DrainMemory
@@ -86,6 +96,7 @@ class _Pass:
         self._memory = memory
         self._snapshot: Snapshot = engine.observation.snapshot(request.node, record.handovers)
         self._mode: Mode = self._mode_now()
+        self._prepared: Prepared | None = None
         self._record = replace(
             record, start=request.start, deadline=request.deadline, mode=self._mode.force.value
         )
@@ -98,6 +109,7 @@ class _Pass:
             return await self._force(), self._record
         if self._snapshot.blind:
             return self._blind(), self._record
+        await self._see_to_successors()
         plan = await self._ask_all(self._plan())
         self._record = plan.record
         self._watch(plan)
@@ -122,6 +134,27 @@ class _Pass:
             comebacks=self._record.comebacks,
             barrier=self._request.barrier,
         )
+
+    async def _see_to_successors(self) -> None:
+        """Have successors made for the pods that want one before they go; and say of all pods what
+        somebody should mend."""
+        arrangement = self._arrangement()
+        for remark in to_mend(arrangement):
+            self._memory.remark(remark)
+        if self._engine.surges is None:
+            return
+        volumes = self._snapshot.volumes
+        self._prepared = await self._engine.surges.prepare(
+            arrangement.due,
+            deadline=self._request.deadline,
+            exclusive=lambda pod: bool(volumes.exclusive_of(pod)),
+        )
+        for pod in arrangement.due:
+            if why := self._prepared.said.get(pod.metadata.uid):
+                text = f"it gets no successor before it goes: {why}"
+                self._memory.remark(Remark(pod, RemarkKind.NO_SUCCESSOR, text))
+        if self._prepared.free or self._prepared.awaited:
+            self._snapshot = self._observed()
 
     # ---- by force --------------------------------------------------------------------------------
 
@@ -191,6 +224,7 @@ class _Pass:
             arrangement=arrangement,
             record=self._record,
             asked=self._memory.asked,
+            prepared=self._prepared,
             allowances=Allowances(
                 engine.disruptions,
                 now=monotonic,

@@ -6,7 +6,7 @@ the record.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
@@ -15,6 +15,7 @@ from typing import Final, final
 
 from mcm.drain.execution import Verb
 from mcm.drain.result import Cause
+from mcm.drain.selection import Remark, RemarkKind
 from mcm.workqueue.backoff import Backoff, shorter_by
 
 FIRST_RETRY: Final = 20.0
@@ -64,6 +65,8 @@ class DrainMemory:
         self.began_at: float | None = None
         """When this process first looked at the Node, which was marked by then."""
         self.watched = Watched()
+        self._remarked: set[tuple[str, RemarkKind]] = set()
+        self._remarks: list[str] = []
 
     @property
     def asked(self) -> Mapping[str, Asked]:
@@ -86,6 +89,18 @@ class DrainMemory:
         wait = max(at_least, _REFUSED.delay(tries - 1, self._random.random()))
         self._asked[uid] = replace(refusal, tries=tries, retry_at=refusal.at + wait)
         return self._asked[uid]
+
+    def remark(self, remark: Remark) -> None:
+        """Keep it for whoever tells people, once for each pod and kind."""
+        key = (remark.pod.metadata.uid, remark.kind)
+        if key not in self._remarked:
+            self._remarked.add(key)
+            self._remarks.append(str(remark))
+
+    def take_remarks(self) -> Sequence[str]:
+        """Return what was remarked since the last time."""
+        taken, self._remarks = self._remarks, []
+        return taken
 
     def keep_only(self, uids: Collection[str]) -> None:
         """Forget pods that are gone."""

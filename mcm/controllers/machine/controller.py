@@ -81,7 +81,9 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     _listen_to_control(ctx, control, target, memory, queue)
     _listen_to_target(ctx, control, memory, queue)
     ids = VolumeIds(control, ctx.provider, target.volumes) if target is not None else None
-    drains = build_engine(ctx, control, memory, queue, ids=ids.known if ids is not None else {})
+    drains, settling = build_engine(
+        ctx, control, memory, queue, ids=ids.known if ids is not None else {}
+    )
     assembly = Assembly(
         control=control,
         target=target,
@@ -106,6 +108,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=mirror),
         probing,
         protecting,
+        *settling,
     )
 
 

@@ -49,6 +49,8 @@ class _Draft:
         arrangement = self._at.arrangement
         for pod in arrangement.due:
             self._treat(pod)
+        if self._at.prepared is not None and self._at.prepared.look_again is not None:
+            self._moments.append(self._at.prepared.look_again + _A_MOMENT)
         for pod in arrangement.later:
             self._wait_its_turn(pod, Cause.AWAITING_WAVE, None)
         for pod in arrangement.awaited:
@@ -80,7 +82,7 @@ class _Draft:
 
     def _treat(self, pod: Pod) -> None:
         """Ask the pod to leave, unless it must not be asked now."""
-        if self._is_leaving(pod):
+        if self._is_leaving(pod) or self._awaits_successor(pod):
             return
         at, uid = self._at, pod.metadata.uid
         over = patience_is_over(pod, at.record, at.request.limits, at.now)
@@ -117,6 +119,24 @@ class _Draft:
             return
         self._stand(pod, Cause.LEAVING, since=found.since, until=found.until)
         self._at_moment(found.until)
+
+    def _awaits_successor(self, pod: Pod) -> bool:
+        prepared = self._at.prepared
+        if prepared is None or prepared.is_seen_to(pod):
+            return False
+        awaited = prepared.awaited.get(pod.metadata.uid)
+        if awaited is None:  # it came into sight in the midst of the pass
+            self._stand(pod, Cause.AWAITING_SUCCESSOR)
+            self._moments.append(_A_MOMENT)
+            return True
+        self._stand(
+            pod,
+            Cause.AWAITING_SUCCESSOR,
+            since=awaited.since,
+            until=awaited.until,
+            detail=awaited.detail,
+        )
+        return True
 
     def _wait_after_refusal(self, pod: Pod, asked: Asked, *, over: bool) -> None:
         self._moments.append(asked.retry_at - self._at.monotonic)

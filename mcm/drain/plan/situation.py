@@ -16,6 +16,7 @@ from mcm.drain.request import DrainRequest
 from mcm.drain.result import PodStanding
 from mcm.drain.selection import Arrangement
 from mcm.drain.snapshot import Snapshot
+from mcm.drain.surge import Prepared
 
 
 @final
@@ -34,6 +35,8 @@ class Situation:
     """For this plan only: it uses them up."""
     width: Callable[[str], int]
     """How many may be on their way at a time, by attacher."""
+    prepared: Prepared | None = None
+    """What came of seeing to successors; None: nobody sees to any."""
     evicts: bool = True
     """The server knows evictions at all."""
     now: datetime

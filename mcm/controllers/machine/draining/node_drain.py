@@ -79,6 +79,8 @@ class NodeDrain:
             unnamed = self._engine.observation.volumes_to_name(request.node)
             await self._volume_ids.learn(machine, unnamed)
         result, record = await self._engine.pass_over(request, record, memory)
+        for remark in memory.take_remarks():
+            self._control.tell(machine, EventType.WARNING, "DrainRemark", remark)
         if isinstance(result, Done | TimedOut):
             return await self._done(machine, wanted, result)
         machine = await self._record.keep(machine, request, record)

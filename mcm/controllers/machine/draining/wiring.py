@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from mcm.api.core import (
     NODES,
@@ -18,14 +18,16 @@ from mcm.api.core import (
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.indexes import machines_on
-from mcm.controllers.machine.draining import wakeups
+from mcm.controllers.machine.draining import surge_settling, wakeups
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.ports import ControlCluster
+from mcm.controllers.runtime import Controller
 from mcm.drain.budgets import Disruptions
 from mcm.drain.engine import DrainEngine
 from mcm.drain.execution import PodRequests
 from mcm.drain.observation import DrainStores, Observation, Staleness
 from mcm.drain.pass_turns import PassTurns
+from mcm.drain.surge import Surges
 from mcm.informers import Change, InformerFactory
 from mcm.workqueue import WorkQueue
 
@@ -37,12 +39,12 @@ def build_engine(
     queue: WorkQueue[str],
     *,
     ids: Mapping[str, tuple[str, ...]],
-) -> DrainEngine | None:
-    """Make it, if there is a target cluster. ``ids``: what the provider calls volumes that only it
-    can name, by PersistentVolume, as far as it was asked."""
+) -> tuple[DrainEngine | None, Sequence[Controller]]:
+    """Make it, if there is a target cluster, and the controllers that go with it. ``ids``: what the
+    provider calls volumes that only it can name, by PersistentVolume, as far as it was asked."""
     informers = ctx.target_informers
     if informers is None or ctx.target is None:
-        return None
+        return None, ()
     stores = DrainStores.of(informers)
 
     def freed(namespace: str) -> None:
@@ -54,19 +56,32 @@ def build_engine(
     disruptions = Disruptions(
         pods=stores.pods.get, budgets=stores.budgets.get, random=ctx.random, freed=freed
     )
-    _listen(informers, disruptions, control, memory, queue)
-    return DrainEngine(
-        Observation(stores, Staleness.of(informers, ctx.clock), ids=ids),
+    staleness = Staleness.of(informers, ctx.clock)
+    marked = ctx.queue(surge_settling.NAME)
+    surges = Surges(
+        ctx.target,
+        stores.pods,
+        clock=ctx.clock,
+        blind=staleness.pods,
+        marked=marked.add_after,
+        wake=has_turn,
+    )
+    _listen(informers, disruptions, surges, control, memory, queue)
+    engine = DrainEngine(
+        Observation(stores, staleness, ids=ids),
         PodRequests(ctx.target, disruptions, monotonic=ctx.clock.monotonic),
         clock=ctx.clock,
         disruptions=disruptions,
         turns=PassTurns(wake=has_turn),
+        surges=surges,
     )
+    return engine, (surge_settling.build(ctx, marked, surges),)
 
 
 def _listen(
     informers: InformerFactory,
     disruptions: Disruptions,
+    surges: Surges,
     control: ControlCluster,
     memory: Memory,
     queue: WorkQueue[str],
@@ -78,6 +93,7 @@ def _listen(
 
     def of_pod(change: Change[Pod]) -> Iterable[str]:
         disruptions.pod_changed(change.object.metadata.uid)
+        surges.pod_changed(change.object)
         return wakeups.of_pod(change, control.machines, drains)
 
     def of_budget(change: Change[PodDisruptionBudget]) -> Iterable[str]:
