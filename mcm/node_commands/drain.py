@@ -38,6 +38,8 @@ from mcm.node_commands.mirrors import Mirrors
 from mcm.node_commands.order import Order
 from mcm.node_commands.progress import Display, Progress
 
+_LONGEST_WAIT: Final = 10.0
+"""Seconds from one look at the mirrors to the next, which costs no request."""
 _SHORTEST_LOOK: Final = 30.0
 """Seconds for a first look at the cluster, however little time is left."""
 _SEEN_TO_GO: Final = 60.0
@@ -83,6 +85,8 @@ class DrainByHand:
         self._random = random
         self._node = MarkedNode(clusters.target, name, f"{random.getrandbits(64):016x}")
         self._changed = asyncio.Event()
+        self._unwritten = ""
+        """Why the record could not be written the last time; empty: it was."""
         self._asked: dict[str, str] = {}
         """The keys of pods that were asked and are not known to be gone, by UID."""
 
@@ -147,8 +151,11 @@ class DrainByHand:
         try:
             await self._node.keep(record_text(record))
         except KubeError as error:
-            self._display.say(f"the drain's record could not be written: {error}")
+            if str(error) != self._unwritten:
+                self._display.say(f"the drain's record could not be written: {error}")
+            self._unwritten = str(error)
             return written
+        self._unwritten = ""
         return record
 
     # ---- passes ----------------------------------------------------------------------------------
@@ -234,9 +241,12 @@ class DrainByHand:
         )
 
     async def _wait(self, seconds: float | None) -> None:
-        """Return when something has changed, or after so many seconds."""
+        """Return when something has changed, or after so many seconds; soon in any case, to notice
+        that nothing is heard any more."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(
+                _LONGEST_WAIT if seconds is None else min(_LONGEST_WAIT, seconds)
+            ):
                 await self._changed.wait()
 
     async def _seen_to_go(self, engine: DrainEngine, request: DrainRequest) -> Interference | None:

@@ -17,6 +17,7 @@ from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_DRAIN_RECORD, ANNOTATION_DRAINED_BY
 from mcm.client.client import Client
+from mcm.client.transport import Transport
 from mcm.clock import LoopClock
 from mcm.cluster_commands.running import Failed
 from mcm.node_commands.clusters import Clusters
@@ -29,6 +30,8 @@ from mcm.node_commands.progress import Progress
 from mcm.node_commands.reading import read_stores
 from mcm.node_commands.uncordon import uncordon
 from mcm.sandbox.apiserver.server import ApiServer
+from mcm.simulation.faults import FaultPlan
+from mcm.simulation.transport import FaultyTransport
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.node_commands.shell import Recorded, create_with_status, machine, namespace, node
 from tests.unit.node_commands.workload import HERE, Cluster, budget, pod, volume
@@ -57,7 +60,8 @@ class Bench:
     def __init__(self) -> None:
         self.clock = LoopClock(EPOCH)
         self.server = ApiServer(clock=self.clock, random=random.Random(1))
-        self.transport = Recorded(self.server)
+        self.recorded = Recorded(self.server)
+        self.transport: Transport = self.recorded
         self.client = Client(Recorded(self.server), clock=self.clock)
         self.world = Cluster(self.client, self.clock)
 
@@ -111,7 +115,7 @@ class Bench:
     def evicted(self) -> list[str]:
         return [
             path.split("/")[-2]
-            for method, path in self.transport.asked
+            for method, path in self.recorded.asked
             if method == "POST" and path.endswith("/eviction")
         ]
 
@@ -203,7 +207,7 @@ def test_what_the_plan_says_is_what_is_done(manifests: Sequence[JSONObject]) -> 
     async def scenario(bench: Bench) -> None:
         await bench.apply(*manifests)
         plan = await bench.plan()
-        assert {method for method, _ in bench.transport.asked} == {"GET"}
+        assert {method for method, _ in bench.recorded.asked} == {"GET"}
         planned = {f.pod.metadata.name: f.asked.at for f in plan.fates if f.asked is not None}
         began = bench.clock.now()
         asked: dict[str, datetime] = {}
@@ -358,9 +362,49 @@ def test_pods_of_nobody_are_refused_before_anything_is_written() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.apply(pod("lonely", of="", grace=5))
         assert "--delete-unmanaged" in await bench.fails()
-        assert {method for method, _ in bench.transport.asked} == {"GET"}
+        assert {method for method, _ in bench.recorded.asked} == {"GET"}
         await bench.drained(Order(delete_unmanaged=True))
         assert await bench.pods() == set()
+
+    on_bench(scenario)
+
+
+# ---- trouble with the server ---------------------------------------------------------------------
+
+
+def test_nothing_is_concluded_while_nothing_can_be_observed() -> None:
+    async def scenario(bench: Bench) -> None:
+        faults = FaultPlan()
+        bench.transport = FaultyTransport(bench.server, faults)
+        await bench.apply(TIGHT, pod("db-0", app="db", grace=5))
+        drain, shown = bench.drain()
+        draining = asyncio.create_task(drain.run())
+        await bench.clock.sleep(60)
+        faults.refuse()
+        faults.cut_watches()
+        await bench.clock.sleep(5 * 60)
+        assert not draining.done()
+        assert shown.looks[-1].blind and shown.looks[-1].deadline == EPOCH + timedelta(hours=2)
+        faults.clear()
+        await bench.clock.sleep(60)
+        assert not shown.looks[-1].blind
+        assert {s.pod for s in shown.looks[-1].standings} == {"ns/db-0"}
+        await bench.client.delete(POD_DISRUPTION_BUDGETS, "tight", namespace="ns")
+        await draining
+        assert shown.lines[-1] == "node/node-1 drained"
+
+    on_bench(scenario)
+
+
+def test_a_lost_answer_evicts_nobody_twice() -> None:
+    async def scenario(bench: Bench) -> None:
+        faults = FaultPlan()
+        bench.transport = FaultyTransport(bench.server, faults)
+        await bench.apply(budget("b", allowed=1), *(pod(f"web-{n}", grace=10) for n in range(2)))
+        faults.lose_answers(path=".*eviction", times=1)
+        shown = await bench.drained()
+        assert await bench.pods() == set()
+        assert shown.lines[-1] == "node/node-1 drained"
 
     on_bench(scenario)
 
@@ -449,7 +493,7 @@ def test_the_node_of_a_machine_that_is_being_deleted_is_its_controllers() -> Non
         await bench.apply(pod("a"), machine(finalizers=["x/y"]))
         await bench.client.delete(MACHINES, "m-1", namespace="ns")
         assert "ns/m-1 of node node-1 is being deleted" in await bench.fails()
-        assert {method for method, _ in bench.transport.asked} == {"GET"}
+        assert {method for method, _ in bench.recorded.asked} == {"GET"}
 
     on_bench(scenario)
 
@@ -472,7 +516,7 @@ def test_it_follows_the_node_and_its_pods_only() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.apply(pod("a", grace=5))
         await bench.drained()
-        paths = {path for method, path in bench.transport.asked if method == "GET"}
+        paths = {path for method, path in bench.recorded.asked if method == "GET"}
         assert not any("persistentvolume" in path or "attachments" in path for path in paths)
         assert "/apis/policy/v1/namespaces/ns/poddisruptionbudgets" in paths
 
