@@ -25,7 +25,6 @@ class Meaning:
 
 _CAUSES: Final = {
     AnswerKind.SEVERAL_BUDGETS: Cause.SEVERAL_BUDGETS,
-    AnswerKind.SERVER_BUSY: Cause.SERVER_BUSY,
     AnswerKind.NAMESPACE_ENDS: Cause.NAMESPACE_ENDS,
 }
 _TRYING: Final = (

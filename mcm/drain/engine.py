@@ -161,7 +161,8 @@ class _Pass:
     async def _force(self) -> Done:
         """Delete what is there, and wait for nothing."""
         plan = plan_by_force(self._situation(self._arrangement()))
-        answers = {a.action.pod.metadata.uid: a.answer for a in await self._send(plan.actions)}
+        answered = await self._send(plan.actions, urgent=True)
+        answers = {a.action.pod.metadata.uid: a.answer for a in answered}
         refused = (_refused(a, answers.get(a.pod.metadata.uid)) for a in plan.actions)
         return Done(self._mode.force, _listed(refusal for refusal in refused if refusal))
 
@@ -232,6 +233,7 @@ class _Pass:
                 checked=not engine.requests.api.missing,
             ),
             width=lambda attacher: engine.widths.of(attacher, limits),
+            busy_for=engine.requests.busy_for(self._request.node),
             evicts=not engine.requests.api.missing,
             now=engine.clock.now(),
             monotonic=monotonic,
@@ -239,10 +241,12 @@ class _Pass:
 
     # ---- requests and answers --------------------------------------------------------------------
 
-    async def _send(self, actions: tuple[Action, ...]) -> tuple[Answered, ...]:
+    async def _send(
+        self, actions: tuple[Action, ...], *, urgent: bool = False
+    ) -> tuple[Answered, ...]:
         """Make the requests side by side; those that a busy server is spared get no answer."""
         return await self._engine.requests.carry_out(
-            self._request.node, actions, budgets=self._snapshot.budgets_of
+            self._request.node, actions, budgets=self._snapshot.budgets_of, urgent=urgent
         )
 
     def _note(self, action: Action, answer: Answer) -> None:
@@ -253,8 +257,8 @@ class _Pass:
             self._memory.accepted(uid, action.verb, monotonic, now)
             self._open(action, answer)
             return
-        if answer.kind is AnswerKind.NO_EVICTION_API:
-            return  # it is planned anew, without
+        if answer.kind in (AnswerKind.NO_EVICTION_API, AnswerKind.SERVER_BUSY):
+            return  # it is planned anew: without evictions, or once the server has time
         meaning: Meaning = meaning_of(answer, self._snapshot.budgets_of(pod))
         if meaning.tries_patience and uid not in self._record.held_since:
             held = {**self._record.held_since, uid: now}

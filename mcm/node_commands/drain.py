@@ -229,7 +229,11 @@ class DrainByHand:
         )
         mirrors.tell(disruptions)
         requests = PodRequests(
-            self._client, disruptions, monotonic=self._clock.monotonic, told=self._tell
+            self._client,
+            disruptions,
+            monotonic=self._clock.monotonic,
+            random=self._random,
+            told=self._tell,
         )
         return DrainEngine(
             Observation(stores, mirrors.staleness),

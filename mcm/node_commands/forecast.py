@@ -138,7 +138,9 @@ class _Play:
         )
         self._engine = DrainEngine(
             self._model.observation,
-            PodRequests(self._model, disruptions, monotonic=self._clock.monotonic),
+            PodRequests(
+                self._model, disruptions, monotonic=self._clock.monotonic, random=Random(0)
+            ),
             clock=self._clock,
             disruptions=disruptions,
             turns=PassTurns(wake=lambda _node: None),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+import random as random_module
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, final
@@ -18,6 +19,7 @@ from mcm.client.verbs import ObjectClient
 from mcm.drain.budgets import BudgetView, Disruptions
 from mcm.drain.execution.action import Action, Verb
 from mcm.drain.execution.answers import Answer, AnswerKind, answer_to
+from mcm.drain.execution.busy_server import BusyServer
 from mcm.drain.execution.eviction_api import EvictionAPI
 from mcm.drain.execution.turns import Turns
 
@@ -43,7 +45,7 @@ Listener: TypeAlias = Callable[[Answered], None]
 
 @final
 class PodRequests:
-    """Asks for pods' evictions and deletions."""
+    """Asks for pods' evictions and deletions; ``random`` spreads waits, ``told`` hears answers."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class PodRequests:
         disruptions: Disruptions,
         *,
         monotonic: Callable[[], float],
+        random: random_module.Random,
         turns: Turns | None = None,
         told: Listener = lambda _answered: None,
     ) -> None:
@@ -58,6 +61,7 @@ class PodRequests:
         self._client = client
         self._disruptions = disruptions
         self._monotonic = monotonic
+        self._busy = BusyServer(random)
         self._turns = turns or Turns()
         self._told = told
 
@@ -67,20 +71,38 @@ class PodRequests:
         actions: Iterable[Action],
         *,
         budgets: Callable[[Pod], BudgetView],
+        urgent: bool = False,
     ) -> tuple[Answered, ...]:
         """Carry out ``actions`` of one drain; return the answers of those that were asked.
 
         No answer is raised: a pod's trouble is its own. After an answer that the server is busy
-        none is begun any more. A cancellation leaves the rest unasked, and lets nobody have the
-        allowances of those under way until the mirror tells what came of them.
+        none is begun for :meth:`busy_for` seconds, unless it is ``urgent``. A cancellation leaves
+        the rest unasked, and lets nobody have the allowances of those under way until the mirror
+        tells what came of them.
         """
         actions = tuple(actions)
+        if not urgent and self.busy_for(drain) > 0:
+            return ()
         for action in actions:  # before anybody else plans; a deletion disrupts as well
             self._disruptions.asked(action.pod, budgets(action.pod))
         batch = _Batch(self, drain)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(batch.carry_out(action)) for action in actions]
-        return tuple(done for task in tasks if (done := task.result()) is not None)
+        answers = tuple(done for task in tasks if (done := task.result()) is not None)
+        self._note_pace(drain, answers)
+        return answers
+
+    def busy_for(self, drain: str) -> float:
+        """Return for how many seconds the drain asks nothing, as the server has too much to do."""
+        return self._busy.wait(drain, self._monotonic())
+
+    def _note_pace(self, drain: str, answers: Sequence[Answered]) -> None:
+        busy = [a.answer for a in answers if a.answer.kind is AnswerKind.SERVER_BUSY]
+        if busy:
+            longest = max(answer.retry_after or 0.0 for answer in busy)
+            self._busy.refused(drain, self._monotonic(), retry_after=longest)
+        elif answers:
+            self._busy.served(drain)
 
     async def ask(self, action: Action) -> Answered:
         """Send one request, in nobody's turn. Raises what a fence in the way raises."""

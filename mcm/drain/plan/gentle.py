@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, final
 
 from mcm.api.core import Pod
@@ -98,6 +98,9 @@ class _Draft:
             return
         if not over and self._is_held(pod):
             return
+        if at.busy_for > 0:
+            self._wait_for_the_server(pod)
+            return
         if holdings:
             self._lanes.take(holdings)
         self._actions.append(Action(verb, pod))
@@ -137,6 +140,13 @@ class _Draft:
             detail=awaited.detail,
         )
         return True
+
+    def _wait_for_the_server(self, pod: Pod) -> None:
+        """It is not about this pod: nobody's patience is tried."""
+        wait = self._at.busy_for
+        self._moments.append(wait)
+        until = self._at.now + timedelta(seconds=wait)
+        self._stand(pod, Cause.SERVER_BUSY, since=self._held.get(pod.metadata.uid), until=until)
 
     def _wait_after_refusal(self, pod: Pod, asked: Asked, *, over: bool) -> None:
         self._moments.append(asked.retry_at - self._at.monotonic)

@@ -37,6 +37,8 @@ class Situation:
     """How many may be on their way at a time, by attacher."""
     prepared: Prepared | None = None
     """What came of seeing to successors; None: nobody sees to any."""
+    busy_for: float = 0.0
+    """Seconds for which nothing is asked, as the server has too much to do."""
     evicts: bool = True
     """The server knows evictions at all."""
     now: datetime

@@ -107,7 +107,7 @@ async def test_a_pod_that_is_gone_is_told_from_a_subresource_that_is_not_served(
 
 
 async def test_discovery_lists_evictions(api: Bench) -> None:
-    requests = PodRequests(api.client, _disruptions(), monotonic=lambda: 0.0)
+    requests = PodRequests(api.client, _disruptions(), monotonic=lambda: 0.0, random=Random(1))
     assert not await requests.api.is_missing()
     (found,) = (r for r in (await api.get("/api/v1"))["resources"] if r["name"] == "pods/eviction")
     assert (found["group"], found["version"], found["kind"]) == ("policy", "v1", "Eviction")
@@ -148,7 +148,7 @@ async def test_one_of_three_goes_and_the_budget_names_it(api: Bench) -> None:
         budgets={b.metadata.key: b for b in budgets}.get,
         random=Random(1),
     )
-    requests = PodRequests(api.client, disruptions, monotonic=lambda: 0.0)
+    requests = PodRequests(api.client, disruptions, monotonic=lambda: 0.0, random=Random(1))
     allowances = Allowances(disruptions, now=0.0)
     asked = [s for s in subjects if allowances.take(s, view_for(s, budgets))]
     answers = await requests.carry_out(
@@ -207,7 +207,7 @@ async def _mirrored(api: Bench, name: str = "a") -> tuple[Pod, BudgetView]:
 
 
 async def _evicted(api: Bench, subject: Pod, verb: Verb = Verb.EVICT) -> Answer:
-    requests = PodRequests(api.client, _disruptions(), monotonic=lambda: 0.0)
+    requests = PodRequests(api.client, _disruptions(), monotonic=lambda: 0.0, random=Random(1))
     return (await requests.ask(Action(verb, subject))).answer
 
 

@@ -69,7 +69,7 @@ def build_engine(
     _listen(informers, disruptions, surges, control, memory, queue)
     engine = DrainEngine(
         Observation(stores, staleness, ids=ids),
-        PodRequests(ctx.target, disruptions, monotonic=ctx.clock.monotonic),
+        PodRequests(ctx.target, disruptions, monotonic=ctx.clock.monotonic, random=ctx.random),
         clock=ctx.clock,
         disruptions=disruptions,
         turns=PassTurns(wake=has_turn),

@@ -31,7 +31,11 @@ class Rig:
             random=Random(1),
         )
         self.requests = PodRequests(
-            server, self.disruptions, monotonic=lambda: self.now, told=self.told.append
+            server,
+            self.disruptions,
+            monotonic=lambda: self.now,
+            random=Random(1),
+            told=self.told.append,
         )
 
     def view(self, subject: Pod) -> BudgetView:
@@ -129,6 +133,32 @@ def test_a_busy_server_is_asked_nothing_more_in_this_pass() -> None:
         assert rig.disruptions.statistics() == {"default/b": 15}
 
     run_virtual(main)
+
+
+async def test_a_busy_server_is_left_alone_by_the_whole_drain_longer_each_time() -> None:
+    rig = Rig(Server({"a": BUSY}))
+    waits = []
+    for _ in range(8):
+        await rig.carry_out(evict("a"))
+        waits.append(rig.requests.busy_for("node"))
+        assert await rig.carry_out(evict("a", "b")) == ()
+        rig.now += waits[-1]
+    assert len(rig.server.asked) == 8
+    assert 3.0 <= waits[0] <= 3.5
+    assert 60.0 <= waits[-1] <= 90.0
+    assert waits == sorted(waits)
+    assert kinds(await rig.carry_out(evict("b"), drain="another")) == [AnswerKind.ACCEPTED]
+    assert kinds(await rig.carry_out(evict("b"))) == [AnswerKind.ACCEPTED]
+    await rig.carry_out(evict("a"))
+    assert rig.requests.busy_for("node") <= 3.5
+
+
+async def test_what_is_urgent_does_not_wait_for_a_busy_server() -> None:
+    rig = Rig(Server({"a": BUSY}))
+    await rig.carry_out(evict("a"))
+    by_force = [Action(Verb.DELETE, pod("b"), 1)]
+    answers = await rig.requests.carry_out("node", by_force, budgets=rig.view, urgent=True)
+    assert kinds(answers) == [AnswerKind.ACCEPTED]
 
 
 def test_a_cancelled_pass_gives_back_what_it_did_not_ask_for() -> None:
