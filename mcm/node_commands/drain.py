@@ -18,7 +18,7 @@ from mcm.cluster_commands.running import Failed
 from mcm.cluster_commands.writing import tried_anew
 from mcm.controllers.wording import first_few
 from mcm.drain.budgets import Disruptions
-from mcm.drain.engine import DrainEngine
+from mcm.drain.engine import QUIET_FOR, DrainEngine
 from mcm.drain.execution import Answered, PodRequests, Verb
 from mcm.drain.memory import DrainMemory
 from mcm.drain.mode import Force
@@ -188,6 +188,7 @@ class DrainByHand:
         engine, memory = self._engine(mirrors), DrainMemory(self._random)
         written = record
         seen: set[str] = set()
+        quiet_at = self._clock.monotonic() + QUIET_FOR
         while True:
             self._changed.clear()
             mirrors.widen()
@@ -216,6 +217,8 @@ class DrainByHand:
                     await self._wait(wait)
                 case Done(force=force) if force is not Force.NONE:
                     return await self._seen_to_go(engine, request) or result
+                case Done() if (left := quiet_at - self._clock.monotonic()) > 0:
+                    await self._clock.sleep(left)
                 case Done() | TimedOut():
                     return result
 

@@ -166,6 +166,19 @@ def test_a_node_is_cordoned_and_emptied_and_says_so() -> None:
     on_bench(scenario)
 
 
+def test_a_pod_that_was_on_its_way_when_the_node_was_cordoned_goes_as_well() -> None:
+    async def scenario(bench: Bench) -> None:
+        drain, shown = bench.drain()
+        draining = asyncio.create_task(drain.run())
+        await bench.clock.sleep(0.7)
+        assert not draining.done()
+        await bench.apply(pod("late", grace=5))
+        await draining
+        assert "evicting pod ns/late" in shown.lines and await bench.pods() == set()
+
+    on_bench(scenario)
+
+
 def test_an_empty_node_is_drained_at_once_and_again() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.drained()
