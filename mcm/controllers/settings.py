@@ -14,11 +14,7 @@ from typing import Final, final
 from mcm.api.validation import DEFAULT_MAX_REPLICAS
 from mcm.drain.selection.waves import problems_of
 
-NOT_ACTED_ON_YET: Final = frozenset(
-    {
-        "machine-pv-reattach-timeout",
-    }
-)
+NOT_ACTED_ON_YET: Final[frozenset[str]] = frozenset()
 """Flags of things that are not built: ``docs/gaps.md`` says what is missing for each."""
 
 _RESOURCE_EXHAUSTED_RETRY: Final = timedelta(minutes=10)

@@ -179,10 +179,10 @@ class _Draft:
     def _patience_of(self, pod: Pod) -> datetime:
         """Return when the pod is asked another way, and arm for it."""
         deadline = self._at.request.deadline
-        record = replace(self._at.record, held_since=self._held)
-        ends = patience_ends(pod, record, self._at.request.limits)
-        if ends is None:
+        since = self._held.get(pod.metadata.uid)
+        if since is None:
             return deadline
+        ends = patience_ends(since, self._at.request.limits)
         self._at_moment(ends)
         return min(ends, deadline)
 

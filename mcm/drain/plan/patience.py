@@ -56,10 +56,9 @@ def grace_of(pod: Pod) -> timedelta:
     return timedelta(seconds=_DEFAULT_GRACE if wanted is None else max(0, wanted))
 
 
-def patience_ends(pod: Pod, record: Record, limits: Limits) -> datetime | None:
-    """Return when a pod that refuses is deleted instead; None: it has not refused yet."""
-    since = record.held_since.get(pod.metadata.uid)
-    return None if since is None else since + limits.retries * EVICTION_INTERVAL
+def patience_ends(since: datetime, limits: Limits) -> datetime:
+    """Return when a pod that is held, or refuses, ``since`` then is deleted instead."""
+    return since + limits.retries * EVICTION_INTERVAL
 
 
 def patience_is_over(pod: Pod, record: Record, limits: Limits, now: datetime) -> bool:
@@ -67,5 +66,5 @@ def patience_is_over(pod: Pod, record: Record, limits: Limits, now: datetime) ->
     then, whatever budgets say."""
     if limits.retries <= 0:
         return True
-    ends = patience_ends(pod, record, limits)
-    return ends is not None and now >= ends
+    since = record.held_since.get(pod.metadata.uid)
+    return since is not None and now >= patience_ends(since, limits)
