@@ -63,6 +63,8 @@ class Handover:
     """What it waits for, or why it is over."""
     late: bool = False
     """Its limit ended it."""
+    blamed: bool = False
+    """It did so while nobody but an attacher had something left to do."""
     error: str = ""
     """What an attacher said last."""
 
@@ -146,7 +148,7 @@ def _gone(handover: Handover, view: NodeVolumes, limits: Limits, now: datetime) 
         if view.attached_here(holding):
             told = replace(handover, error=view.error_of(holding) or handover.error)
             awaited = f"volume {holding.volume} to be detached from node {view.node_name}"
-            return _waiting(told, view, until, now, awaited)
+            return _waiting(told, view, until, now, awaited, blamed=True)
     return replace(handover, stage=Stage.DETACHED, since=now, detached_at=now)
 
 
@@ -164,7 +166,9 @@ def _detached(handover: Handover, view: NodeVolumes, limits: Limits, now: dateti
         if prospect.is_open:
             told = replace(handover, error=view.error_of(holding) or handover.error)
             awaited = f"volume {holding.volume} to be attached for {prospect.awaited}"
-            return _waiting(told, view, until, now, awaited, sooner=prospect.until)
+            return _waiting(
+                told, view, until, now, awaited, sooner=prospect.until, blamed=prospect.placed
+            )
     nodes = sorted({prospect.attached_to for _, prospect in prospects if prospect.attached_to})
     if nodes:
         return _ended(handover, Stage.ATTACHED, now, f"attached to {', '.join(nodes)}")
@@ -179,10 +183,11 @@ def _waiting(
     awaited: str,
     *,
     sooner: datetime | None = None,
+    blamed: bool = False,
 ) -> Handover:
     """Wait within the limit, and no longer. What cannot be observed ends by nothing else."""
     if now >= until:
-        late = replace(handover, late=True)
+        late = replace(handover, late=True, blamed=blamed)
         return _ended(late, Stage.SKIPPED, now, f"waited too long for {_with_error(late, awaited)}")
     if view.stale:
         awaited = f"{awaited}; {view.stale}"

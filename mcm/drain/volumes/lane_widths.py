@@ -38,7 +38,7 @@ def lesson_of(before: Handover, after: Handover) -> Lesson | None:
     """Tell what two states of one handover, one after the other, teach; None: nothing new."""
     if after.error and after.error != before.error:
         return Lesson.FAILED
-    if after.late and not before.late:
+    if after.blamed and not before.blamed:
         return Lesson.FAILED
     if before.stage in (Stage.ASKED, Stage.GONE) and after.detached_at is not None:
         gone_at = after.gone_at or after.detached_at

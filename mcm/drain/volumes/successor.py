@@ -29,6 +29,8 @@ class Prospect:
     none: str = ""
     awaited: str = ""
     until: datetime | None = None
+    placed: bool = False
+    """It waits for nothing but the volume."""
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +99,7 @@ def _of_successor(pod: Pod, view: NodeVolumes) -> Prospect:
         # It could not run without its volumes, whatever attachments tell by now, or do not.
         return Prospect(attached_to=node)
     if node:
-        return Prospect(awaited=f"{name} on node {node}")
+        return Prospect(awaited=f"{name} on node {node}", placed=True)
     if any(
         c.type == "PodScheduled" and c.status == "False" and c.reason in _UNPLACEABLE
         for c in pod.status.conditions

@@ -82,7 +82,7 @@ def test_a_pod_that_does_not_end_is_waited_for_within_its_grace_and_the_detach_l
     handover = cluster.ask(cluster.pod("p", "c", grace=100))
     assert cluster.look(handover, after=219).stage is Stage.ASKED
     handover = cluster.look(handover, after=1)
-    assert (handover.stage, handover.late) == (Stage.SKIPPED, True)
+    assert (handover.stage, handover.late, handover.blamed) == (Stage.SKIPPED, True, False)
     assert handover.reason == "waited too long for the pod to end"
 
 
@@ -99,7 +99,7 @@ def test_a_volume_that_is_not_detached_is_waited_for_no_longer_and_why_is_shown(
         "volume is busy"
     )
     handover = cluster.look(handover, after=1)
-    assert (handover.stage, handover.late) == (Stage.SKIPPED, True)
+    assert (handover.stage, handover.late, handover.blamed) == (Stage.SKIPPED, True, True)
     assert handover.reason == (
         "waited too long for volume pv-data-db-0 to be detached from node node-a; "
         "the attacher says: volume is busy"
@@ -115,7 +115,7 @@ def test_a_reattachment_is_waited_for_within_its_limit_from_the_detachment() -> 
     assert handover.stage is Stage.DETACHED
     assert handover.error == "quota"
     handover = cluster.look(handover, after=1)
-    assert (handover.stage, handover.late) == (Stage.SKIPPED, True)
+    assert (handover.stage, handover.late, handover.blamed) == (Stage.SKIPPED, True, True)
     assert "the attacher says: quota" in handover.reason
 
 
@@ -284,7 +284,8 @@ def test_a_successor_on_the_same_node_keeps_the_volume_there_until_the_limit() -
     handover = cluster.look(handover, after=1)
     assert handover.stage is Stage.GONE
     assert "which pod default/db-0 uses too" in handover.reason
-    assert cluster.look(handover, after=149).late
+    handover = cluster.look(handover, after=149)
+    assert (handover.late, handover.blamed) == (True, False)
 
 
 @pytest.mark.parametrize("what", ["claim", "volume"])

@@ -93,9 +93,9 @@ class DrainOfVolumes(RuleBasedStateMachine):
         """What is recorded is all that the next one has: nothing of it goes back."""
         for uid, handover in self.handovers.items():
             read = read_handover(handover_json(handover))
-            assert replace(handover, until=None, reason="", late=False, error="") == replace(
-                read, until=None, reason="", late=False, error=""
-            )
+            assert replace(
+                handover, until=None, reason="", late=False, blamed=False, error=""
+            ) == replace(read, until=None, reason="", late=False, blamed=False, error="")
             self.handovers[uid] = read
 
     @invariant()

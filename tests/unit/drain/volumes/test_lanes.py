@@ -161,7 +161,8 @@ def left(seconds: float) -> dict[str, object]:
         (left(15), Lesson.SLOW),
         ({**left(1), "error": "busy"}, Lesson.FAILED),
         ({"error": "busy"}, Lesson.FAILED),
-        ({"stage": Stage.SKIPPED, "late": True}, Lesson.FAILED),
+        ({"stage": Stage.SKIPPED, "late": True, "blamed": True}, Lesson.FAILED),
+        ({"stage": Stage.SKIPPED, "late": True}, None),
         ({"stage": Stage.SKIPPED}, None),
     ],
 )
@@ -170,7 +171,11 @@ def test_what_a_handover_teaches(changes: dict[str, object], lesson: Lesson | No
 
 
 def test_the_same_state_teaches_nothing_twice() -> None:
-    for state in (gone(**left(1)), gone(error="busy"), gone(stage=Stage.SKIPPED, late=True)):
+    for state in (
+        gone(**left(1)),
+        gone(error="busy"),
+        gone(stage=Stage.SKIPPED, late=True, blamed=True),
+    ):
         assert lesson_of(state, state) is None
 
 
