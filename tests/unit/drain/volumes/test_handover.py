@@ -326,3 +326,12 @@ def test_a_volume_that_has_a_future_is_waited_for_beside_one_that_has_none() -> 
     assert handover.reason == "awaiting volume pv-c to be attached for default/p on node node-b"
     cluster.attach("pv-c", THERE)
     assert cluster.look(handover, after=1).stage is Stage.ATTACHED
+
+
+def test_an_attachment_elsewhere_that_is_ending_is_none() -> None:
+    cluster = SmallCluster()
+    handover = detached(cluster)
+    cluster.attach("pv-data-db-0", THERE, leaving=True)
+    assert cluster.look(handover, after=1).stage is Stage.DETACHED
+    cluster.attach("pv-data-db-0", THERE)
+    assert cluster.look(handover).stage is Stage.ATTACHED
