@@ -40,6 +40,9 @@ def fleet() -> list[JSONObject]:
     found = {(str(o["kind"]), name_of(o)): o for o in samples.load()}
     deployment = found["MachineDeployment", "sample"]
     spec = {**cast("JSONObject", deployment["spec"]), "replicas": 2}
+    template = cast("JSONObject", spec["template"])
+    patient = {**cast("JSONObject", template["spec"]), "drainTimeout": "1h"}
+    spec["template"] = {**template, "spec": patient}
     return [
         found["Secret", "sample-secret"],
         found["MachineClass", "small"],
