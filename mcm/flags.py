@@ -16,7 +16,7 @@ from typing import Any, TypeVar, final
 import click
 
 from mcm.api.durations import format_duration, parse_duration
-from mcm.controllers.settings import NOT_ACTED_ON_YET, ControllerSettings
+from mcm.controllers.settings import ControllerSettings
 from mcm.options import LeaderElection, Options, Webhook
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -153,7 +153,10 @@ _SETTINGS_HELP = {
         "Pod priorities, ascending, by commas; pods below each leave first. None: all at once.",
     "machine-pv-detach-timeout":
         "Time volumes have to leave a node, beyond the grace period of their pod.",
-    "machine-pv-reattach-timeout": "Time to wait for volumes to attach elsewhere.",
+    "machine-pv-reattach-timeout":
+        "Time they then have to be attached where the pod's successor is; 0: not waited for.",
+    "machine-drain-adaptive-lanes":
+        "Drain several pods with volumes of one attacher at a time, while it is quick.",
     "machine-max-concurrent-replacements":
         "Machines of a deployment on the move while an unhealthy one is Failed, that one included.",
     "machine-safety-unhealthy-zone-threshold":
@@ -233,8 +236,7 @@ def _all_flags() -> tuple[_Flag, ...]:
 
 
 def _settings_help(name: str) -> str:
-    text = _SETTINGS_HELP.get(name, "")
-    return f"{text} Not acted on yet." if name in NOT_ACTED_ON_YET else text
+    return _SETTINGS_HELP.get(name, "")
 
 
 def _parameter(flag: _Flag) -> str:

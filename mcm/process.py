@@ -105,8 +105,6 @@ async def run_manager(
     Raises ConfigurationError for whatever a user can mend.
     """
     clock = clock or SystemClock()
-    for flag in options.settings.set_in_vain():
-        logger.warning("--%s is not acted on yet; see docs/gaps.md", flag)
     provider = discovery.load_provider(options.provider)
     connections = connect(options, clock)
     async with AsyncExitStack() as stack:

@@ -14,9 +14,6 @@ from typing import Final, final
 from mcm.api.validation import DEFAULT_MAX_REPLICAS
 from mcm.drain.selection.waves import problems_of
 
-NOT_ACTED_ON_YET: Final[frozenset[str]] = frozenset()
-"""Flags of things that are not built: ``docs/gaps.md`` says what is missing for each."""
-
 _RESOURCE_EXHAUSTED_RETRY: Final = timedelta(minutes=10)
 
 
@@ -27,10 +24,7 @@ def _flag(name: str) -> Mapping[str, str]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """Each field names its flag in ``metadata["flag"]``; :func:`flag_of` reads it.
-
-    Some fields are accepted and not acted on yet: those of :data:`NOT_ACTED_ON_YET`.
-    """
+    """Each field names its flag in ``metadata["flag"]``; :func:`flag_of` reads it."""
 
     concurrent_syncs: int = field(default=10, metadata=_flag("concurrent-syncs"))
     """Workers of each set and deployment queue."""
@@ -76,7 +70,13 @@ class ControllerSettings:
     pv_reattach_timeout: timedelta = field(
         default=timedelta(seconds=90), metadata=_flag("machine-pv-reattach-timeout")
     )
-    """Per pod with volumes: how long to wait for them to appear elsewhere. Not acted on yet."""
+    """How long an evicted pod's volumes, once they left its node, may take to be attached where its
+    successor is. Zero: that is not waited for."""
+    drain_adaptive_lanes: bool = field(
+        default=False, metadata=_flag("machine-drain-adaptive-lanes")
+    )
+    """Let more than one pod with exclusively attached volumes leave a node at a time, while their
+    attacher is quick; else one after the other."""
     preserve_timeout: timedelta = field(
         default=timedelta(hours=96), metadata=_flag("machine-preserve-timeout")
     )
@@ -168,16 +168,6 @@ class ControllerSettings:
                 f"--{flag_of('apiserver_statuscheck_timeout')}"
             )
         return problems
-
-    def set_in_vain(self) -> list[str]:
-        """Return the flags (without dashes in front) whose value somebody chose, and which change
-        nothing yet."""
-        return [
-            flag
-            for f in fields(self)
-            if (flag := f.metadata["flag"]) in NOT_ACTED_ON_YET
-            and getattr(self, f.name) != f.default
-        ]
 
 
 _AT_LEAST_ONE: Final = frozenset({"concurrent_syncs", "machine_concurrent_syncs", "unhealthy_min"})

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from mcm.api import core, machine, meta
 
-_NOT_YET = " Not acted on yet."
 _SECONDS_READY = (
     "Seconds a machine must be ready without a break before it counts as available. Default 0."
 )

@@ -58,6 +58,7 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
             retries=_evictions(retries, drain),
             detach=defaults.pv_detach_timeout,
             reattach=defaults.pv_reattach_timeout,
+            adaptive=defaults.drain_adaptive_lanes,
         ),
         node_conditions=_conditions(spec.node_conditions, defaults.node_conditions),
     )

@@ -23,6 +23,7 @@ DOCUMENTED = {
     "machine-max-evict-retries": 360,
     "machine-drain-priority-waves": (),
     "machine-pv-detach-timeout": "2m0s",
+    "machine-drain-adaptive-lanes": False,
     "machine-pv-reattach-timeout": "1m30s",
     "machine-preserve-timeout": "96h0m0s",
     "node-conditions": (
