@@ -29,6 +29,7 @@ from mcm.drain.request import DrainRequest
 from mcm.drain.result import Done, DrainResult, PodStanding, Quiet, TimedOut, Working
 from mcm.drain.selection import arrange
 from mcm.drain.summary import in_words
+from mcm.drain.surge import Surges
 from mcm.drain.volumes import Handover
 from mcm.node_commands import drain_mark
 from mcm.node_commands.clusters import Clusters
@@ -85,6 +86,8 @@ class DrainByHand:
         self._random = random
         self._node = MarkedNode(clusters.target, name, f"{random.getrandbits(64):016x}")
         self._changed = asyncio.Event()
+        self._to_settle: set[str] = set()
+        """The keys of Deployments."""
         self._unwritten = ""
         """Why the record could not be written the last time; empty: it was."""
         self._asked: dict[str, str] = {}
@@ -169,11 +172,13 @@ class DrainByHand:
                 changed=self._changed.set,
                 group=group,
             )
+            surges = self._surges(mirrors)
             try:
                 await self._started(mirrors, request)
-                return await self._passes(mirrors, request, record)
+                return await self._passes(mirrors, surges, request, record)
             finally:
                 mirrors.stop()
+                await self._put_back(surges)
 
     async def _started(self, mirrors: Mirrors, request: DrainRequest) -> None:
         """Have all mirrored. Raises Failed if that is not done by the deadline."""
@@ -184,8 +189,10 @@ class DrainByHand:
         except TimeoutError:
             raise Failed(f"node {self._name} could not be observed in time") from None
 
-    async def _passes(self, mirrors: Mirrors, request: DrainRequest, record: Record) -> _Ending:
-        engine, memory = self._engine(mirrors), DrainMemory(self._random)
+    async def _passes(
+        self, mirrors: Mirrors, surges: Surges, request: DrainRequest, record: Record
+    ) -> _Ending:
+        engine, memory = self._engine(mirrors, surges), DrainMemory(self._random)
         written = record
         seen: set[str] = set()
         quiet_at = self._clock.monotonic() + QUIET_FOR
@@ -196,6 +203,9 @@ class DrainByHand:
                 return interference
             result, record = await engine.pass_over(request, record, memory)
             written = await self._kept(record, written)
+            await self._settle(surges)
+            for remark in memory.take_remarks():
+                self._display.say(remark)
             pods = engine.observation.snapshot(self._name).pods
             going = {p.metadata.uid for p in arrange(pods, start=request.start).taken}
             seen |= going
@@ -222,7 +232,30 @@ class DrainByHand:
                 case Done() | TimedOut():
                     return result
 
-    def _engine(self, mirrors: Mirrors) -> DrainEngine:
+    def _surges(self, mirrors: Mirrors) -> Surges:
+        return Surges(
+            self._client,
+            mirrors.stores.pods,
+            clock=self._clock,
+            blind=mirrors.staleness.pods,
+            marked=lambda key, seconds: None if seconds else self._to_settle.add(key),
+            wake=lambda _node: self._changed.set(),
+        )
+
+    async def _settle(self, surges: Surges) -> None:
+        """Put the Deployments back whose pod is on its way out; what fails is done in the end."""
+        while self._to_settle:
+            with suppress(KubeError):
+                await surges.settle(self._to_settle.pop())
+
+    async def _put_back(self, surges: Surges) -> None:
+        """Have Deployments be again what they were. What fails here, a manager does later on."""
+        try:
+            await surges.put_back()
+        except KubeError as error:
+            self._display.say(f"a Deployment could not be put back: {error}")
+
+    def _engine(self, mirrors: Mirrors, surges: Surges) -> DrainEngine:
         stores = mirrors.stores
         disruptions = Disruptions(
             pods=stores.pods.get,
@@ -230,7 +263,7 @@ class DrainByHand:
             random=self._random,
             freed=lambda _namespace: self._changed.set(),
         )
-        mirrors.tell(disruptions)
+        mirrors.tell(disruptions, surges)
         requests = PodRequests(
             self._client,
             disruptions,
@@ -245,6 +278,7 @@ class DrainByHand:
             disruptions=disruptions,
             turns=PassTurns(wake=lambda _node: self._changed.set()),
             witness=self,
+            surges=surges,
         )
 
     async def _wait(self, seconds: float | None) -> None:

@@ -1,7 +1,8 @@
 """The mirrors of a drain by hand: of one Node, its pods, and what these pods have to do with.
 
 Budgets, claims and the pods that may come instead are mirrored in the namespaces of the Node's
-pods; volumes and attachments, which have none, once a pod uses claims. Nothing else is.
+pods, the latter where a pod uses claims or asks for a successor first; volumes and attachments,
+which have no namespace, once a pod uses claims. Nothing else is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from mcm.client.verbs import ObjectReader
 from mcm.clock import Clock
 from mcm.drain.budgets import Disruptions
 from mcm.drain.observation import DrainStores, Staleness
+from mcm.drain.selection import asked_surge
+from mcm.drain.surge import Surges
 from mcm.drain.volumes import claim_keys_of
 from mcm.informers import Change, Informer, ReflectorOptions, Store
 
@@ -94,10 +97,12 @@ class Mirrors:
             ),
         )
         self._disruptions: Disruptions | None = None
+        self._surges: Surges | None = None
 
-    def tell(self, disruptions: Disruptions) -> None:
-        """Let ``disruptions`` know what budgets and pods show, from now on."""
+    def tell(self, disruptions: Disruptions, surges: Surges) -> None:
+        """Let them know what budgets and pods show, from now on."""
         self._disruptions = disruptions
+        self._surges = surges
 
     async def start(self) -> None:
         """Return once all is mirrored. Raises what the client raises where it is not allowed."""
@@ -129,7 +134,11 @@ class Mirrors:
         for namespace in with_claims:
             claims = self.stores.claims
             wanted.append(_part(PERSISTENT_VOLUME_CLAIMS, claims, namespace=namespace))
-            wanted.append(_part(PODS, self.stores.pods, namespace=namespace))
+        with_successors = {pod.metadata.namespace for pod in pods if asked_surge(pod) is not None}
+        wanted += [
+            _part(PODS, self.stores.pods, namespace=namespace)
+            for namespace in sorted(with_successors.union(with_claims))
+        ]
         return [part for part in wanted if part.key not in self._informers]
 
     def stop(self) -> None:
@@ -174,6 +183,8 @@ class Mirrors:
     def _tell(self, obj: KubeObject, *, gone: bool) -> None:
         if self._disruptions is None:
             return
+        if isinstance(obj, Pod) and self._surges is not None:
+            self._surges.pod_changed(obj)
         if isinstance(obj, Pod):
             self._disruptions.pod_changed(obj.metadata.uid)
         elif isinstance(obj, PodDisruptionBudget):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeAlias, final
@@ -39,6 +40,8 @@ _RETRY: Final = 10.0
 """Seconds after which one asks again what the server did not answer."""
 _RETRY_CONFLICT: Final = 1.0
 _PAGE: Final = 500
+_UNDOING: Final = 8
+"""Attempts to undo what is in vain as long as the Deployment changes meanwhile."""
 
 
 @final
@@ -327,6 +330,28 @@ class Surges:
             pass
         self._settled(key)
         return None
+
+    async def put_back(self) -> None:
+        """Undo at once all that is under way here, for a drain that is over or given up. Raises
+        KubeError."""
+        for key in {known.key for known in self._known.values() if isinstance(known, _Open)}:
+            for attempt in range(_UNDOING):
+                try:
+                    await self._undo(key)
+                    break
+                except Conflict:  # its status changes often just now
+                    if attempt == _UNDOING - 1:
+                        raise
+
+    async def _undo(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        with suppress(NotFound):
+            deployment = await self._client.get(DEPLOYMENTS, name, namespace=namespace)
+            marker = marker_of(deployment)
+            if marker is not None and marker.pod in self._known:
+                patch = end_patch(deployment, marker)
+                await self._client.patch(DEPLOYMENTS, name, patch, namespace=namespace)
+        self._settled(key)
 
     def _take_over(self, key: str, marker: Marker) -> None:
         """Follow what another process began: its pod may be on its way out, and drained no more."""

@@ -24,6 +24,7 @@ from mcm.drain.request import DrainRequest, Limits, Purpose
 from mcm.drain.result import Cause, PodStanding
 from mcm.drain.selection import arrange
 from mcm.drain.snapshot import Snapshot
+from mcm.drain.surge import Awaited, Prepared
 from mcm.drain.volumes import Handover, Stage, opened
 from tests.unit.drain.pods import NOW, budget, pod
 from tests.unit.drain.volumes.small_cluster import HERE, SmallCluster
@@ -45,6 +46,7 @@ class Drained:
         self.limits = Limits()
         self.now = NOW
         self.evicts = True
+        self.prepared: Prepared | None = None
         self.budgets_stale = ""
         self.disruptions = Disruptions(
             pods=lambda _: None, budgets=lambda _: None, random=random.Random(1)
@@ -103,6 +105,7 @@ class Drained:
             ),
             width=lambda _: self.limits.lane_width,
             evicts=self.evicts,
+            prepared=self.prepared,
             now=self.now,
             monotonic=self.monotonic,
         )
@@ -209,6 +212,32 @@ def test_a_wave_begins_when_the_one_before_is_gone() -> None:
 
 
 # ---- those on their way -------------------------------------------------------------------------
+
+
+def test_a_pod_whose_successor_is_made_stands_for_it_and_is_asked_when_it_is_seen_to() -> None:
+    asks = {"machine.sapcloud.io/drain-surge": "scale"}
+    at = Drained(pod("single", annotations=asks), pod("other"))
+    awaited = Awaited(NOW, NOW + timedelta(minutes=10), "by scale of its Deployment")
+    at.prepared = Prepared(awaited={"uid-single": awaited}, look_again=600.0)
+    step = at.plan()
+    assert names(step) == ["other"]
+    found = standing(step, "single")
+    assert found.cause is Cause.AWAITING_SUCCESSOR and found.detail == awaited.detail
+    assert (found.since, found.until) == (awaited.since, awaited.until)
+    assert step.look_again is not None and 600 <= step.look_again < 601
+    at.prepared = Prepared(free=frozenset({"uid-single"}))
+    assert set(names(at.plan())) == {"single", "other"}
+
+
+def test_a_pod_that_nobody_has_seen_to_yet_is_not_asked_in_this_pass() -> None:
+    asks = {"machine.sapcloud.io/drain-surge": "restart"}
+    at = Drained(pod("single", annotations=asks))
+    at.prepared = Prepared()
+    step = at.plan()
+    assert not step.actions and causes(step) == {"single": Cause.AWAITING_SUCCESSOR}
+    assert step.look_again is not None and step.look_again < 1
+    at.prepared = None
+    assert names(at.plan()) == ["single"], "where nobody sees to successors it goes as others do"
 
 
 def test_an_accepted_eviction_counts_as_leaving_before_the_watch_tells() -> None:

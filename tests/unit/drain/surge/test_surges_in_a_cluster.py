@@ -351,6 +351,15 @@ async def test_who_may_not_look_at_deployments_is_asked_again_in_half_an_hour(
 
 
 @while_draining(singleton("scale"))
+async def test_who_gives_up_can_put_all_back_at_once(rig: Rig, d: Drainer) -> None:
+    await d.step(evict=False)
+    assert replicas(rig) == 2
+    await d.surges.put_back()
+    assert replicas(rig) == 1 and not marked(rig) and serves(rig)
+    await d.surges.put_back()
+
+
+@while_draining(singleton("scale"))
 async def test_a_user_who_scales_meanwhile_is_respected(rig: Rig, d: Drainer) -> None:
     await d.step(evict=False)
     await rig.patch(DEPLOYMENT, {"spec": {"replicas": 3}})
