@@ -21,6 +21,7 @@ from mcm.controllers.machine.draining.request import (
 )
 from mcm.controllers.machine.draining.trouble import listed, trouble_of
 from mcm.controllers.machine.draining.volume_ids import VolumeIds
+from mcm.controllers.machine.draining.wishes import wish_on_machine
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
@@ -74,6 +75,7 @@ class NodeDrain:
             return failure
         request = wanted.request
         memory = self._memory_of(machine)
+        self._begin(memory, machine)
         record = self._record.of(machine, request)
         if not mode_at(self._control.now(), request, self._target.nodes.get(request.node)).forced:
             unnamed = self._engine.observation.volumes_to_name(request.node)
@@ -89,6 +91,14 @@ class NodeDrain:
     def abandon(self, machine: Machine) -> None:
         """Nobody asks for this drain any more. Its record counts for no other one."""
         self._drains.pop(machine.metadata.uid, None)
+
+    def _begin(self, memory: DrainMemory, machine: Machine) -> None:
+        """From now on a change of what people want ends the pass; so does one that came while
+        this one was on its way here."""
+        memory.interruption.begin()
+        current = self._control.machines.get(machine.metadata.key)
+        if current is None or wish_on_machine(current) != wish_on_machine(machine):
+            memory.interruption.call()
 
     def _memory_of(self, machine: Machine) -> DrainMemory:
         uid = machine.metadata.uid
