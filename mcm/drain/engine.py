@@ -214,8 +214,11 @@ class _Pass:
             self._snapshot.volumes,
             self._request.limits,
             self._engine.clock.now(),
+            let_go=self._memory.let_go,
         )
         for handover in now:
+            if handover.late:
+                self._memory.let_go.update(holding.volume for holding in handover.volumes)
             if (known := before.get(handover.pod_uid)) is not None:
                 self._engine.widths.learn(known, handover)
                 if handover.over and not known.over:

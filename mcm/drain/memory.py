@@ -66,6 +66,8 @@ class DrainMemory:
         self.began_at: float | None = None
         """When this process first looked at the Node, which was marked by then."""
         self.watched = Watched()
+        self.let_go: set[str] = set()
+        """The volumes that were waited for too long already."""
         self.interruption = Interruption()
         self._remarked: set[tuple[str, RemarkKind]] = set()
         self._remarks: list[str] = []
