@@ -287,4 +287,10 @@ def in_place_reason(sim: Simulation, name: str) -> str:
 
 def own_conditions(machine: dict[str, Any]) -> set[str]:
     types = {c["type"] for c in machine["status"].get("conditions", ())}
-    return types & {"Initialized", "ProviderSpecApplied", "PreservationApplied", "Replaceable"}
+    return types & {
+        "Initialized",
+        "ProviderSpecApplied",
+        "PreservationApplied",
+        "Replaceable",
+        "Drained",
+    }

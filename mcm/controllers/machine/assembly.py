@@ -31,6 +31,7 @@ from mcm.controllers.machine.deletion.vm import VMDeletion
 from mcm.controllers.machine.deletion.volumes import VolumeDetachment
 from mcm.controllers.machine.deletion.with_node import DeletionWithNode
 from mcm.controllers.machine.draining.node_drain import NodeDrain
+from mcm.controllers.machine.draining.telling import DrainTelling
 from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.flow import Step
 from mcm.controllers.machine.health.check import HealthCheck
@@ -65,6 +66,7 @@ class Assembly:
     memory: Memory
     giving_up: GivingUp
     metrics: MachineMetrics
+    drain_telling: DrainTelling
     random: Random
     reachability: Callable[[], Reachability]
     hot_progress: HotUpdateProgress
@@ -187,6 +189,7 @@ class Assembly:
             drains=self.memory.drains,
             random=self.random,
             metrics=self.metrics,
+            telling=self.drain_telling,
         )
 
     def _deletion(self, tokens: BootstrapTokens | None) -> Deletion:

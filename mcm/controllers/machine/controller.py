@@ -36,6 +36,8 @@ from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.deletion.wakeups import of_attachment as of_attachment_in_deletion
 from mcm.controllers.machine.deletion.wakeups import of_node_volumes
+from mcm.controllers.machine.draining.metrics import DrainMetrics
+from mcm.controllers.machine.draining.telling import DrainTelling
 from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.draining.wiring import build_engine
 from mcm.controllers.machine.health import meltdown
@@ -93,6 +95,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         memory=memory,
         giving_up=giving_up,
         metrics=MachineMetrics.of(ctx.registry),
+        drain_telling=DrainTelling(control, DrainMetrics.of(ctx.registry)),
         random=ctx.random,
         reachability=lambda: probe.reachability,
         hot_progress=progress,

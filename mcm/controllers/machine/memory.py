@@ -15,6 +15,7 @@ from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.node.changes import Refusal
 from mcm.controllers.provider import Places
 from mcm.drain.memory import DrainMemory
+from mcm.drain.watch import DrainWatch
 
 
 @final
@@ -24,6 +25,7 @@ class Drain:
 
     machine_key: str
     memory: DrainMemory
+    watch: DrainWatch
 
 
 @final

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar, final
 
 from mcm.api.meta import JSONObject
-from mcm.api.timestamps import parse_rfc3339, rfc3339
+from mcm.api.timestamps import micro_time, parse_rfc3339
 from mcm.drain.volumes.handover import Handover, Stage
 from mcm.drain.volumes.holding import Holding
 
@@ -30,13 +30,13 @@ def handover_json(handover: Handover) -> JSONObject:
         "volumes": [_holding_json(holding) for holding in handover.volumes],
         "graceSeconds": int(handover.grace.total_seconds()),
         "stage": handover.stage.value,
-        "askedAt": rfc3339(handover.asked_at),
-        "since": rfc3339(handover.since),
+        "askedAt": micro_time(handover.asked_at),
+        "since": micro_time(handover.since),
     }
     if handover.gone_at is not None:
-        raw["goneAt"] = rfc3339(handover.gone_at)
+        raw["goneAt"] = micro_time(handover.gone_at)
     if handover.detached_at is not None:
-        raw["detachedAt"] = rfc3339(handover.detached_at)
+        raw["detachedAt"] = micro_time(handover.detached_at)
     if handover.over:
         raw["reason"] = handover.reason
     return raw

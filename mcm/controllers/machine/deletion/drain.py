@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
+import msgspec
+
 from mcm.api.machine import LastOperation, Machine
 from mcm.client.errors import Conflict, KubeError
 from mcm.controllers.machine import last_operation
@@ -63,14 +65,14 @@ class DrainBeforeDeletion:
             return again
         match await self._drain.drain(machine, wanted):
             case Drained() as answer:
-                machine = self._record.proceed(answer.machine, _done(answer))
+                machine = msgspec.structs.replace(answer.machine, status=answer.status)
+                machine = self._record.proceed(machine, _done(answer))
                 if answer.force is Force.NONE:
                     return machine
                 return await self._record.written(machine)  # pods were not asked: worth a record
             case Unfinished() as answer:
-                if answer.trouble:
-                    machine = answer.machine
-                    await self._record.show(machine, last_operation.drain_failed(answer.trouble))
+                failure = last_operation.drain_failed(answer.trouble) if answer.trouble else None
+                await self._record.show_drain(answer.machine, answer.status, failure)
                 return Outcome(after=answer.after, reason=answer.reason)
 
     async def _say_terminating(

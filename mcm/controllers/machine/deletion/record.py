@@ -9,13 +9,21 @@ from typing import final
 
 import msgspec
 
-from mcm.api.machine import LastOperation, Machine, MachineClass, MachinePhase, MachineStatus
+from mcm.api.machine import (
+    LastOperation,
+    Machine,
+    MachineClass,
+    MachinePhase,
+    MachineStatus,
+    OperationState,
+)
 from mcm.api.names import LABEL_FORCE_DELETION, LABEL_NODE, MACHINE_FINALIZER
 from mcm.client.errors import Invalid, KubeError
-from mcm.controllers.machine import status
+from mcm.controllers.machine import last_operation, status
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
 from mcm.controllers.machine.deletion.provider_answers import Answer
 from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.last_operation import Marker
 from mcm.controllers.machine.node.matching import node_label_patch
 from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.runtime import Outcome
@@ -111,6 +119,20 @@ class DeletionRecord:
         """Say what failed, unless it stands there already."""
         wanted = status.with_operation(machine.status, failure, self._control.now())
         return await self._write_failure(machine, wanted)
+
+    async def show_drain(
+        self, machine: Machine, shown: MachineStatus, failure: LastOperation | None
+    ) -> None:
+        """Write what ``shown`` says of the drain, with its ``failure`` if there is one, as one
+        request; none if all of it stands there. An earlier failure is taken back."""
+        if failure is not None:
+            wanted = status.with_operation(shown, failure, self._control.now())
+            await self._write_failure(machine, wanted)
+        elif shown is not machine.status:
+            if shown.last_operation.state == OperationState.FAILED:
+                again = last_operation.terminating(Marker.DRAIN)
+                shown = status.with_operation(shown, again, self._control.now())
+            await self._write(machine, shown)
 
     async def answered(
         self,

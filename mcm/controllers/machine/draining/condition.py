@@ -13,9 +13,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, final
 
+import msgspec
+
 from mcm.api.machine import MachineStatus
 from mcm.api.names import REASON_DRAIN_BLOCKED, STATUS_FALSE, STATUS_TRUE
 from mcm.api.timestamps import rfc3339
+from mcm.controllers.conditions import without
 from mcm.controllers.machine.own_conditions import (
     OwnCondition,
     find_own,
@@ -131,6 +134,17 @@ def finished(status: MachineStatus, now: datetime) -> MachineStatus:
 def withdrawn(status: MachineStatus) -> MachineStatus:
     """Say nothing any more: the machine lives on."""
     return without_own(status, OwnCondition.DRAINED)
+
+
+def carried_over(status: MachineStatus, shown: MachineStatus) -> MachineStatus:
+    """Have ``status`` say of the drain what ``shown`` does."""
+    said = find_own(shown, OwnCondition.DRAINED)
+    if said is None:
+        return withdrawn(status)
+    if find_own(status, OwnCondition.DRAINED) == said:
+        return status
+    others = without(status.conditions, OwnCondition.DRAINED)
+    return msgspec.structs.replace(status, conditions=(*others, said))
 
 
 def verdict_of(

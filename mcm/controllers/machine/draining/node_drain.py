@@ -10,6 +10,7 @@ from mcm.api.core import NODES
 from mcm.api.machine import Machine
 from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.controllers.machine.backoff import MachineBackoff, Pace
+from mcm.controllers.machine.draining.condition import DrainShown, withdrawn
 from mcm.controllers.machine.draining.mark import mark_patch
 from mcm.controllers.machine.draining.record_on_machine import RecordOnMachine
 from mcm.controllers.machine.draining.request import (
@@ -19,17 +20,17 @@ from mcm.controllers.machine.draining.request import (
     Unfinished,
     mode_at,
 )
-from mcm.controllers.machine.draining.trouble import listed, trouble_of
+from mcm.controllers.machine.draining.telling import DrainTelling
+from mcm.controllers.machine.draining.trouble import lasting_trouble
 from mcm.controllers.machine.draining.volume_ids import VolumeIds
-from mcm.controllers.machine.draining.wishes import wish_on_machine
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.drain.engine import DrainEngine
 from mcm.drain.memory import DrainMemory
-from mcm.drain.mode import Force
-from mcm.drain.request import Purpose
-from mcm.drain.result import Done, DrainResult, Quiet, TimedOut, Working
+from mcm.drain.record import Record
+from mcm.drain.request import DrainRequest, Purpose
+from mcm.drain.result import Done, Quiet, TimedOut, Working
 from mcm.events import EventType
 
 CIRCUMSTANCES: Final = "drain"
@@ -54,6 +55,7 @@ class NodeDrain:
         drains: MutableMapping[str, Drain],
         random: Random,
         metrics: MachineMetrics,
+        telling: DrainTelling,
     ) -> None:
         self._control = control
         self._target = target
@@ -64,6 +66,7 @@ class NodeDrain:
         self._drains = drains
         self._random = random
         self._metrics = metrics
+        self._telling = telling
 
     async def drain(self, machine: Machine, wanted: MachineDrain) -> DrainAnswer:
         """Do one pass over the Node that ``machine`` names. Raises Conflict if the Node or the
@@ -74,37 +77,35 @@ class NodeDrain:
         if (failure := await self._marked(machine, wanted)) is not None:
             return failure
         request = wanted.request
-        memory = self._memory_of(machine)
-        self._begin(memory, machine)
+        drain = self._drain_of(machine, request)
         record = self._record.of(machine, request)
         if not mode_at(self._control.now(), request, self._target.nodes.get(request.node)).forced:
             unnamed = self._engine.observation.volumes_to_name(request.node)
             await self._volume_ids.learn(machine, unnamed)
-        result, record = await self._engine.pass_over(request, record, memory)
-        for remark in memory.take_remarks():
+        result, record = await self._engine.pass_over(request, record, drain.memory)
+        for remark in drain.memory.take_remarks():
             self._control.tell(machine, EventType.WARNING, "DrainRemark", remark)
         if isinstance(result, Done | TimedOut):
-            return await self._done(machine, wanted, result)
+            return await self._done(machine, wanted, result, drain, record)
         machine = await self._record.keep(machine, request, record)
-        return self._unfinished(machine, result)
+        told = self._telling.under_way(machine, request, result, drain, record)
+        return self._unfinished(machine, result, told)
 
     def abandon(self, machine: Machine) -> None:
         """Nobody asks for this drain any more. Its record counts for no other one."""
         self._drains.pop(machine.metadata.uid, None)
 
-    def _begin(self, memory: DrainMemory, machine: Machine) -> None:
-        """From now on a change of what people want ends the pass; so does one that came while
-        this one was on its way here."""
-        memory.interruption.begin()
-        current = self._control.machines.get(machine.metadata.key)
-        if current is None or wish_on_machine(current) != wish_on_machine(machine):
-            memory.interruption.call()
+    async def withdraw(self, machine: Machine) -> Machine:
+        """The same, and have a machine that lives on say nothing of it any more."""
+        self.abandon(machine)
+        return await self._control.write_status(machine, withdrawn(machine.status))
 
-    def _memory_of(self, machine: Machine) -> DrainMemory:
+    def _drain_of(self, machine: Machine, request: DrainRequest) -> Drain:
         uid = machine.metadata.uid
         if uid not in self._drains:
-            self._drains[uid] = Drain(machine.metadata.key, DrainMemory(self._random))
-        return self._drains[uid].memory
+            memory, watch = DrainMemory(self._random), self._telling.begun(machine, request)
+            self._drains[uid] = Drain(machine.metadata.key, memory, watch)
+        return self._drains[uid]
 
     # ---- the mark, and failures ------------------------------------------------------------------
 
@@ -143,35 +144,39 @@ class NodeDrain:
     # ---- what came of it -------------------------------------------------------------------------
 
     async def _done(
-        self, machine: Machine, wanted: MachineDrain, result: Done | TimedOut
+        self,
+        machine: Machine,
+        wanted: MachineDrain,
+        result: Done | TimedOut,
+        drain: Drain,
+        record: Record,
     ) -> DrainAnswer:
         refused = result.refusals if isinstance(result, Done) else ""
-        if result.force is not Force.NONE:
-            note = f"Pods are deleted by force: {result.force.value}"
-            self._control.tell(machine, EventType.WARNING, "ForceDrained", note)
+        mode = mode_at(self._control.now(), wanted.request, self._target.owners.own_node(machine))
+        shown = self._telling.over(
+            machine, wanted.request, result, drain, record, at_once=mode.kubelet_dead
+        )
         if refused and not wanted.tolerant:
             return self._failed(machine, "pods could not be deleted", refused)
         if wanted.request.purpose is not Purpose.DELETION:
             machine = await self._record.remove(machine)
         self._metrics.drained(machine, wanted.request.start, self._control.now())
         self.abandon(machine)
-        return Drained(machine, result.force, refused)
+        return Drained(machine, result.force, refused, shown)
 
-    def _unfinished(self, machine: Machine, result: DrainResult) -> Unfinished:
-        match result:
-            case Working(blind=blind) if blind:
-                trouble = f"cannot observe the pods on the node: {blind}"
-                return Unfinished(machine, result.look_again, "cannot observe", trouble, result)
-            case Working():
-                trouble = self._tell_trouble(machine, result)
-                return Unfinished(machine, result.look_again, "draining", trouble, result)
-            case Quiet(look_again):
-                return Unfinished(machine, look_again, "a pod may be on its way", "", result)
-            case _:
-                raise AssertionError(f"the drain is over: {result}")
-
-    def _tell_trouble(self, machine: Machine, result: Working) -> str:
-        trouble = trouble_of(result.pods, self._control.now())
-        for note in (*trouble.lasting, *trouble.patient):
-            self._control.tell(machine, EventType.WARNING, "DrainBlocked", note)
-        return listed(trouble.lasting)
+    def _unfinished(
+        self, machine: Machine, result: Working | Quiet, told: DrainShown
+    ) -> Unfinished:
+        waits = [wait for wait in (result.look_again, told.again) if wait is not None]
+        again = min(waits, default=None)
+        reason, trouble = "draining", ""
+        if isinstance(result, Quiet):
+            reason = "a pod may be on its way"
+        elif result.blind:
+            reason, trouble = (
+                "cannot observe",
+                f"cannot observe the pods on the node: {result.blind}",
+            )
+        else:
+            trouble = lasting_trouble(result.pods)
+        return Unfinished(machine, again, reason, trouble, result, told.status)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeAlias, final
 
 from mcm.api.core import Node
-from mcm.api.machine import Machine
+from mcm.api.machine import Machine, MachineStatus
 from mcm.api.names import LABEL_FORCE_DELETION, LABEL_FORCE_DRAIN, LABEL_VALUE_TRUE
 from mcm.controllers.machine.draining.mark import Mark
 from mcm.controllers.machine.settings import MachineSettings
@@ -30,11 +30,15 @@ class MachineDrain:
 @final
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Nothing is left to wait for. ``refusals``: pods that could not even be deleted by force."""
+    """Nothing is left to wait for. ``refusals``: pods that could not even be deleted by force.
+
+    ``status``: the machine's, with what is to be said of the drain now that it is over.
+    """
 
     machine: Machine
     force: Force
-    refusals: str = ""
+    refusals: str
+    status: MachineStatus
 
 
 @final
@@ -51,6 +55,13 @@ class Unfinished:
     reason: str
     trouble: str = ""
     result: DrainResult | None = None
+    shown: MachineStatus | None = None
+    """The machine's status with what is to be said of the drain; None: as it is."""
+
+    @property
+    def status(self) -> MachineStatus:
+        """What to write of the machine, at the latest with whatever else there is to write."""
+        return self.machine.status if self.shown is None else self.shown
 
 
 DrainAnswer: TypeAlias = Drained | Unfinished

@@ -15,11 +15,11 @@ from mcm.api.core import (
     PodDisruptionBudget,
     VolumeAttachment,
 )
-from mcm.api.machine import MACHINES, Machine
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.indexes import machines_on
-from mcm.controllers.machine.draining import surge_settling, wakeups, wishes
+from mcm.controllers.machine.draining import surge_settling, wakeups
+from mcm.controllers.machine.draining.metrics import DrainMetrics
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.runtime import Controller
@@ -54,6 +54,8 @@ def build_engine(
     def has_turn(node: str) -> None:
         enqueue(queue, [machine.metadata.key for machine in machines_on(control.machines, node)])
 
+    metrics = DrainMetrics.of(ctx.registry)
+    metrics.show(lambda: [drain.watch for drain in memory.drains.values()])
     disruptions = Disruptions(
         pods=stores.pods.get, budgets=stores.budgets.get, random=ctx.random, freed=freed
     )
@@ -68,33 +70,22 @@ def build_engine(
         wake=has_turn,
     )
     _listen(informers, disruptions, surges, control, memory, queue)
-    _listen_to_people(ctx, informers, control, memory)
     engine = DrainEngine(
         Observation(stores, staleness, ids=ids),
-        PodRequests(ctx.target, disruptions, monotonic=ctx.clock.monotonic, random=ctx.random),
+        PodRequests(
+            ctx.target,
+            disruptions,
+            monotonic=ctx.clock.monotonic,
+            random=ctx.random,
+            told=metrics.answered,
+        ),
         clock=ctx.clock,
         disruptions=disruptions,
         turns=PassTurns(wake=has_turn),
         surges=surges,
+        witness=metrics,
     )
     return engine, (surge_settling.build(ctx, marked, surges),)
-
-
-def _listen_to_people(
-    ctx: ControllerContext, informers: InformerFactory, control: ControlCluster, memory: Memory
-) -> None:
-    """End passes under way that were begun with other wishes."""
-
-    def machine_changed(change: Change[Machine]) -> None:
-        for drain in wishes.changed_on_machine(change, memory.drains):
-            drain.memory.interruption.call()
-
-    def node_changed(change: Change[Node]) -> None:
-        for drain in wishes.changed_on_node(change, control.machines, memory.drains):
-            drain.memory.interruption.call()
-
-    ctx.control_informers.informer(MACHINES).add_handler(machine_changed)
-    informers.informer(NODES).add_handler(node_changed)
 
 
 def _listen(
@@ -122,8 +113,7 @@ def _listen(
     def of_attachment(change: Change[VolumeAttachment]) -> Iterable[str]:
         return wakeups.of_attachment(change, drains.values())
 
-    def current() -> None:
-        # Who could not observe anything can, now.
+    def can_observe_or_not() -> None:
         enqueue(queue, [drain.machine_key for drain in drains.values()])
 
     enqueue_changes(queue, informers.informer(NODES), of_node)
@@ -131,4 +121,5 @@ def _listen(
     enqueue_changes(queue, informers.informer(POD_DISRUPTION_BUDGETS), of_budget)
     enqueue_changes(queue, informers.informer(VOLUME_ATTACHMENTS), of_attachment)
     for resource in (PODS, VOLUME_ATTACHMENTS, PERSISTENT_VOLUME_CLAIMS):
-        informers.informer(resource).when_current(current)
+        informers.informer(resource).when_current(can_observe_or_not)
+    informers.informer(PODS).when_stale(can_observe_or_not)  # it is to be said

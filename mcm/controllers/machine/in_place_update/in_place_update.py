@@ -15,6 +15,7 @@ from mcm.client.errors import Conflict, KubeError, NotFound
 from mcm.client.requests import PatchType
 from mcm.controllers.in_place_marks import Stage, marks_of
 from mcm.controllers.machine import last_operation, status
+from mcm.controllers.machine.draining.condition import withdrawn
 from mcm.controllers.machine.draining.mark import Mark, unmark_patch
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.draining.request import Unfinished, of_a_node_that_stays
@@ -83,6 +84,8 @@ class InPlaceUpdate:
                     machine = await self._control.write_status(machine, wanted)
                 case (Turn() | DropResult() | Uncordon()) as move if node is not None:
                     try:
+                        if isinstance(move, Turn) and move.withdrawn:
+                            machine = await self._drain.withdraw(machine)
                         await self._write_node(machine, node, move)
                     except NotFound:
                         return DONE  # its end will be announced
@@ -116,10 +119,11 @@ class InPlaceUpdate:
         answer = await self._drain.drain(machine, wanted)
         if not isinstance(answer, Unfinished):
             return answer.machine
+        shown = answer.status
         if answer.trouble:
             failure = last_operation.in_place_drain_failed(answer.trouble)
-            shown = status.with_operation(answer.machine.status, failure, control.now())
-            await control.write_failure(answer.machine, shown)
+            shown = status.with_operation(shown, failure, control.now())
+        await control.write_failure(answer.machine, shown)
         return Outcome(after=answer.after, reason=answer.reason)
 
     # ---- the machine ---------------------------------------------------------------------------
@@ -131,6 +135,7 @@ class InPlaceUpdate:
         wanted = status.with_phase(wanted, move.phase, now)
         if move.phase is MachinePhase.RUNNING:
             wanted = without_own(wanted, OwnCondition.REPLACEABLE)  # it is not unhealthy any more
+        wanted = withdrawn(wanted)  # a drain is over in each of these phases
         if node is not None:
             wanted = status.with_conditions(wanted, node.status.conditions)
         written = await self._control.write_status(machine, wanted)
@@ -174,7 +179,6 @@ class InPlaceUpdate:
 
     def _turned(self, machine: Machine, move: Turn) -> None:
         if move.withdrawn:
-            self._drain.abandon(machine)
             note = "The labels that ask for an in-place update were removed: it is called off"
             self._control.tell(machine, EventType.NORMAL, "InPlaceUpdateWithdrawn", note)
         elif move.stage is Stage.SELECTED:

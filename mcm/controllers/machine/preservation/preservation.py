@@ -13,6 +13,7 @@ from mcm.api.timestamps import rfc3339, whole_seconds
 from mcm.client.errors import ApiError, Conflict, KubeError, NotFound
 from mcm.client.requests import PatchType
 from mcm.controllers.machine import status
+from mcm.controllers.machine.draining.condition import carried_over
 from mcm.controllers.machine.draining.mark import Mark
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.draining.request import (
@@ -98,6 +99,8 @@ class _Pass:
         foreign = node is not None and not self._is_own(node)
         self.decision: Decision = decide(machine, node, self._now, ambiguous=foreign)
         self._node = None if foreign else node
+        self._shown: MachineStatus | None = None
+        """With what there is to say of the drain; None: this pass has nothing to do with one."""
 
     def _is_own(self, node: Node) -> bool:
         target = self._step.target
@@ -178,6 +181,8 @@ class _Pass:
             wanted = without_own(wanted, kind)
         if self._node is not None:
             wanted = node_condition.mirrored(wanted, self._node)
+        if self._shown is not None:
+            wanted = carried_over(wanted, self._shown)
         before = self._machine
         if wanted is before.status:
             return
@@ -209,7 +214,7 @@ class _Pass:
             tainted=True if draining else False if phase == MachinePhase.RUNNING else None,
         )
         if not failed:
-            self._abandon_drain(node)
+            await self._abandon_drain(node)
         await self._patch(marks)
         if draining:
             return await self._drain(node)
@@ -223,6 +228,7 @@ class _Pass:
             return DONE, _NONE
         answer = await drain.drain(self._machine, self._wanted(self._node or node))
         self._machine = answer.machine
+        self._shown = answer.status
         if isinstance(answer, Unfinished):
             if answer.trouble:
                 await self._say(node_condition.NOT_DRAINED)
@@ -231,9 +237,10 @@ class _Pass:
         await self._say(node_condition.DRAINED)
         return DONE, _NONE
 
-    def _abandon_drain(self, node: Node) -> None:
+    async def _abandon_drain(self, node: Node) -> None:
+        """Before the mark goes: it tells whoever comes after us that there was a drain."""
         if self._step.drain is not None and node_marks.is_tainted(node):
-            self._step.drain.abandon(self._machine)
+            self._machine = await self._step.drain.withdraw(self._machine)
 
     def _wanted(self, node: Node) -> MachineDrain:
         return of_a_node_that_stays(
@@ -249,7 +256,7 @@ class _Pass:
         node = self._node
         if node is None:
             return None
-        self._abandon_drain(node)
+        await self._abandon_drain(node)
         forget = self.decision.verdict is Verdict.END_AND_FORGET
         try:
             await self._patch(node_marks.unmarking_patch(node, forget=forget))

@@ -25,6 +25,8 @@ from mcm.controllers import indexes
 from mcm.controllers.machine.draining import wakeups
 from mcm.controllers.machine.memory import Drain
 from mcm.drain.memory import DrainMemory, Watched
+from mcm.drain.request import Purpose
+from mcm.drain.watch import DrainWatch
 from mcm.informers import Change, Store
 from tests.unit.drain.pods import budget, pod
 from tests.unit.machine.objects import BORN, machine
@@ -47,7 +49,7 @@ def drains(**watched: Watched) -> dict[str, Drain]:
     for name, what in watched.items():
         memory = DrainMemory(random.Random(1))
         memory.watched = what
-        found[f"uid-{name}"] = Drain(f"ns/{name}", memory)
+        found[f"uid-{name}"] = Drain(f"ns/{name}", memory, DrainWatch(Purpose.DELETION))
     return found
 
 
