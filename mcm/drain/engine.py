@@ -161,7 +161,9 @@ class _Pass:
     async def _force(self) -> Done:
         """Delete what is there, and wait for nothing."""
         plan = plan_by_force(self._situation(self._arrangement()))
-        answered = await self._send(plan.actions, urgent=True)
+        answered = await self._engine.requests.carry_out(
+            self._request.node, plan.actions, budgets=self._snapshot.budgets_of, urgent=True
+        )
         answers = {a.action.pod.metadata.uid: a.answer for a in answered}
         refused = (_refused(a, answers.get(a.pod.metadata.uid)) for a in plan.actions)
         return Done(self._mode.force, _listed(refusal for refusal in refused if refusal))
@@ -184,9 +186,15 @@ class _Pass:
                 spared = len(answers) < len(plan.actions)
                 self._snapshot = self._observed()
                 plan = self._plan()
-                if spared or not plan.actions:
+                if spared or not plan.actions or self._is_cut_short():
                     break
+        if self._is_cut_short():
+            return replace(plan, look_again=_A_MOMENT)
         return replace(plan, look_again=LOOK_AGAIN) if plan.actions else plan
+
+    def _is_cut_short(self) -> bool:
+        """Something else is wanted by now, or force is due: this pass is not to go on."""
+        return self._memory.interruption.called or self._mode_now().forced
 
     def _observed(self) -> Snapshot:
         return self._engine.observation.snapshot(self._request.node, self._record.handovers)
@@ -206,8 +214,11 @@ class _Pass:
             self._snapshot.volumes,
             self._request.limits,
             self._engine.clock.now(),
+            let_go=self._memory.let_go,
         )
         for handover in now:
+            if handover.late:
+                self._memory.let_go.update(holding.volume for holding in handover.volumes)
             if (known := before.get(handover.pod_uid)) is not None:
                 self._engine.widths.learn(known, handover)
                 if handover.over and not known.over:
@@ -241,13 +252,23 @@ class _Pass:
 
     # ---- requests and answers --------------------------------------------------------------------
 
-    async def _send(
-        self, actions: tuple[Action, ...], *, urgent: bool = False
-    ) -> tuple[Answered, ...]:
-        """Make the requests side by side; those that a busy server is spared get no answer."""
+    async def _send(self, actions: tuple[Action, ...]) -> tuple[Answered, ...]:
+        """Make the requests side by side; those that a busy server is spared get no answer, and
+        none is waited for beyond the time for force."""
         return await self._engine.requests.carry_out(
-            self._request.node, actions, budgets=self._snapshot.budgets_of, urgent=urgent
+            self._request.node,
+            actions,
+            budgets=self._snapshot.budgets_of,
+            interruption=self._memory.interruption,
+            within=self._until_force(),
         )
+
+    def _until_force(self) -> float | None:
+        change = self._mode.next_change
+        if change is None:
+            return None
+        left = (change - self._engine.clock.now()).total_seconds()
+        return max(0.0, left) + _A_MOMENT
 
     def _note(self, action: Action, answer: Answer) -> None:
         """Remember what the answer means for the pod."""
@@ -292,10 +313,8 @@ class _Pass:
     # ---- what is answered ------------------------------------------------------------------------
 
     def _blind(self) -> Working:
-        wait, change = BLIND_FOR, self._mode.next_change
-        if change is not None:
-            left = (change - self._engine.clock.now()).total_seconds()
-            wait = min(wait, max(0.0, left) + 0.001)
+        until_force = self._until_force()
+        wait = BLIND_FOR if until_force is None else min(BLIND_FOR, until_force)
         return Working(look_again=wait, blind=self._snapshot.blind)
 
     def _ended(self, began_at: float) -> DrainResult:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 from mcm.drain.execution import Verb
+from mcm.drain.interruption import Interruption
 from mcm.drain.result import Cause
 from mcm.drain.selection import Remark, RemarkKind
 from mcm.workqueue.backoff import Backoff, shorter_by
@@ -65,6 +66,9 @@ class DrainMemory:
         self.began_at: float | None = None
         """When this process first looked at the Node, which was marked by then."""
         self.watched = Watched()
+        self.let_go: set[str] = set()
+        """The volumes that were waited for too long already."""
+        self.interruption = Interruption()
         self._remarked: set[tuple[str, RemarkKind]] = set()
         self._remarks: list[str] = []
 

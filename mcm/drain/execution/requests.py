@@ -9,7 +9,6 @@ import asyncio
 import logging
 import random as random_module
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, final
 
@@ -22,11 +21,16 @@ from mcm.drain.execution.answers import Answer, AnswerKind, answer_to
 from mcm.drain.execution.busy_server import BusyServer
 from mcm.drain.execution.eviction_api import EvictionAPI
 from mcm.drain.execution.turns import Turns
+from mcm.drain.interruption import Interruption
 
 logger = logging.getLogger(__name__)
 
 _MAY_BE_GRANTED: Final = frozenset({AnswerKind.ACCEPTED, AnswerKind.REPLACED, AnswerKind.LOST})
 """After these the server may have taken a disruption from the pod's budget."""
+
+
+URGENT_AT_ONCE: Final = 16
+"""Requests that must not wait for others' answers, beside those that do."""
 
 
 @final
@@ -37,6 +41,15 @@ class Answered:
     action: Action
     answer: Answer
     took: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that went out, in monotonic seconds."""
+
+    action: Action
+    at: float
 
 
 Listener: TypeAlias = Callable[[Answered], None]
@@ -63,6 +76,7 @@ class PodRequests:
         self._monotonic = monotonic
         self._busy = BusyServer(random)
         self._turns = turns or Turns()
+        self._urgent_turns = Turns(total=URGENT_AT_ONCE, each=URGENT_AT_ONCE)
         self._told = told
 
     async def carry_out(
@@ -72,23 +86,29 @@ class PodRequests:
         *,
         budgets: Callable[[Pod], BudgetView],
         urgent: bool = False,
+        interruption: Interruption | None = None,
+        within: float | None = None,
     ) -> tuple[Answered, ...]:
         """Carry out ``actions`` of one drain; return the answers of those that were asked.
 
         No answer is raised: a pod's trouble is its own. After an answer that the server is busy
-        none is begun for :meth:`busy_for` seconds, unless it is ``urgent``. A cancellation leaves
-        the rest unasked, and lets nobody have the allowances of those under way until the mirror
-        tells what came of them.
+        none is begun for :meth:`busy_for` seconds, unless it is ``urgent``: then it waits in no
+        line with others either. Answers that are not there after ``within`` seconds, or at an
+        ``interruption``, count as lost. A cancellation leaves the rest unasked, and lets nobody
+        have the allowances of those under way until the mirror tells what came of them.
         """
         actions = tuple(actions)
         if not urgent and self.busy_for(drain) > 0:
             return ()
         for action in actions:  # before anybody else plans; a deletion disrupts as well
             self._disruptions.asked(action.pod, budgets(action.pod))
-        batch = _Batch(self, drain)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(batch.carry_out(action)) for action in actions]
-        answers = tuple(done for task in tasks if (done := task.result()) is not None)
+        batch = _Batch(self, drain, self._urgent_turns if urgent else self._turns)
+        try:
+            async with (interruption or Interruption()).limit(within):
+                await batch.run(actions)
+        except TimeoutError:
+            batch.give_up()
+        answers = batch.answers_to(actions)
         self._note_pace(drain, answers)
         return answers
 
@@ -115,6 +135,16 @@ class PodRequests:
         answered = Answered(action, answer, self._monotonic() - began)
         self._told(answered)
         return answered
+
+    def lost(self, action: Action, began: float) -> Answered:
+        """Tell of a request that was given up, and may have been taken for all one knows."""
+        answer = Answer(AnswerKind.LOST, "<error>", "no answer was waited for any longer")
+        answered = Answered(action, answer, self.now() - began)
+        self._told(answered)
+        return answered
+
+    def now(self) -> float:
+        return self._monotonic()
 
     async def _sent(self, action: Action) -> KubeError | None:
         meta, client = action.pod.metadata, self._client
@@ -152,31 +182,48 @@ class PodRequests:
         else:
             self._disruptions.released(uid)
 
-    def turn(self, drain: str) -> AbstractAsyncContextManager[None]:
-        return self._turns.turn(drain)
-
 
 @final
 class _Batch:
     """The requests of one pass of one drain."""
 
-    def __init__(self, requests: PodRequests, drain: str) -> None:
+    def __init__(self, requests: PodRequests, drain: str, turns: Turns) -> None:
         self._requests = requests
         self._drain = drain
+        self._turns = turns
         self._busy = False
+        self._sent: dict[str, _Sent] = {}
+        self._answered: dict[str, Answered] = {}
 
-    async def carry_out(self, action: Action) -> Answered | None:
+    async def run(self, actions: Iterable[Action]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for action in actions:
+                group.create_task(self._carry_out(action))
+
+    def answers_to(self, actions: Iterable[Action]) -> tuple[Answered, ...]:
+        uids = (action.pod.metadata.uid for action in actions)
+        return tuple(self._answered[uid] for uid in uids if uid in self._answered)
+
+    def give_up(self) -> None:
+        """Count as lost what was asked and not answered."""
+        for uid, sent in self._sent.items():
+            if uid not in self._answered:
+                self._answered[uid] = self._requests.lost(sent.action, sent.at)
+
+    async def _carry_out(self, action: Action) -> None:
         requests, uid, sent = self._requests, action.pod.metadata.uid, False
         try:
-            async with requests.turn(self._drain):
+            async with self._turns.turn(self._drain):
                 if self._busy:
                     requests.note_interrupted(uid, sent=False)
-                    return None
+                    return
                 sent = True
+                self._sent[uid] = _Sent(action, requests.now())
                 answered = await requests.ask(action)
         except BaseException:
             requests.note_interrupted(uid, sent=sent)
             raise
+        self._answered[uid] = answered
         requests.note(uid, answered.answer)
         if answered.answer.kind is AnswerKind.SERVER_BUSY:
             self._busy = True
@@ -190,4 +237,3 @@ class _Batch:
                     "cause": answered.answer.text,
                 },
             )
-        return answered

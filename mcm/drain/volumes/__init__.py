@@ -10,7 +10,7 @@ may hold, and what is mounted without being attached, nobody waits for.
 from __future__ import annotations
 
 from mcm.drain.volumes.claims import ClaimUse, claim_keys_of, claims_of
-from mcm.drain.volumes.handover import Handover, Stage, advanced, opened
+from mcm.drain.volumes.handover import Handover, Stage, advanced, of_nobody, opened
 from mcm.drain.volumes.handover_record import (
     UnreadableHandoverError,
     handover_json,
@@ -37,6 +37,7 @@ __all__ = [
     "claims_of",
     "handover_json",
     "node_volumes",
+    "of_nobody",
     "opened",
     "read_handover",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from mcm.api.core import PersistentVolumeClaim, Pod
+from mcm.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from mcm.api.meta import is_controlled_by
 
 
@@ -30,6 +30,15 @@ def claims_of(pod: Pod) -> tuple[ClaimUse, ...]:
 
 def claim_keys_of(pod: Pod) -> tuple[str, ...]:
     return tuple(dict.fromkeys(use.key for use in _uses(pod)))
+
+
+def claimed_by(volume: PersistentVolume) -> str:
+    """Return the key of the claim that the volume is bound to; empty if it is to none."""
+    ref = volume.spec.get("claimRef")
+    if not isinstance(ref, dict):
+        return ""
+    namespace, name = ref.get("namespace"), ref.get("name")
+    return f"{namespace}/{name}" if namespace and name else ""
 
 
 def is_usable_by(pod: Pod, use: ClaimUse, claim: PersistentVolumeClaim) -> bool:

@@ -19,6 +19,8 @@ from mcm.drain.volumes.successor import Predecessor, prospect_of
 
 _DEFAULT_GRACE: Final = 30
 """Seconds that the API server gives a pod which asks for none."""
+_OF_NOBODY: Final = "attachment/"
+"""Begins what stands for the UID of a pod that nobody saw; no UID of a pod has a slash."""
 
 
 class Stage(StrEnum):
@@ -73,6 +75,11 @@ class Handover:
         return self.stage in _OVER
 
     @property
+    def of_nobody(self) -> bool:
+        """Tell whether only its attachment was seen, and never its pod."""
+        return self.pod_uid.startswith(_OF_NOBODY)
+
+    @property
     def claims(self) -> tuple[str, ...]:
         return tuple(holding.claim for holding in self.volumes)
 
@@ -104,6 +111,21 @@ def opened(pod: Pod, view: NodeVolumes, now: datetime) -> Handover | None:
         grace=grace,
         asked_at=asked_at,
         since=asked_at,
+    )
+
+
+def of_nobody(attachment_uid: str, holding: Holding, now: datetime) -> Handover:
+    """Begin the handover of a volume whose pod was gone before anybody saw it go; ``now`` counts
+    as its end. The claim is named in its place."""
+    return Handover(
+        pod_uid=f"{_OF_NOBODY}{attachment_uid}",
+        pod_key=holding.claim,
+        volumes=(holding,),
+        grace=timedelta(),
+        asked_at=now,
+        stage=Stage.GONE,
+        since=now,
+        gone_at=now,
     )
 
 

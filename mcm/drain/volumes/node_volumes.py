@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 from mcm.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment
-from mcm.drain.volumes.claims import ClaimUse, claims_of, is_usable_by
+from mcm.drain.volumes.claims import ClaimUse, claimed_by, claims_of, is_usable_by
 from mcm.drain.volumes.holding import Holding
 from mcm.drain.volumes.identity import Identity, identity_of, is_name_for
 
@@ -79,6 +79,23 @@ class NodeVolumes:
         shares what, is for :class:`.lanes.Lanes` to find."""
         tracked = ([h for h in holdings if h.tracked] for holdings in self._holdings.values())
         return tuple(unit_of(holdings) for holdings in tracked if holdings)
+
+    def left_behind(self) -> tuple[tuple[str, Holding], ...]:
+        """Return what is exclusively attached to the Node and that no pod there uses, by the UID of
+        its attachment: its pod is gone, and so will it be."""
+        used = {
+            holding.volume
+            for uid, holdings in self._holdings.items()
+            if self.is_here(uid)
+            for holding in holdings
+        }
+        return tuple(
+            (attachment.metadata.uid, holding)
+            for name, attachments in self._attachments.items()
+            for attachment in attachments
+            if attachment.spec.node_name == self.node_name and name not in used
+            if (holding := self._without_pod(name, attachment.spec.attacher)) is not None
+        )
 
     # ---- where a volume is -----------------------------------------------------------------------
 
@@ -180,10 +197,25 @@ class NodeVolumes:
         why = self._why_untracked(pod, holding, _modes(claim, volume))
         return holding if not why else _with_reason(holding, why)
 
+    def _without_pod(self, name: str, attacher: str) -> Holding | None:
+        """Return the volume as whoever used it held it; None if several Nodes may."""
+        volume = self._volumes.get(name)
+        claim_key = claimed_by(volume) if volume is not None else ""
+        claim = self._claims.get(claim_key)
+        if volume is None or not claim_key or _shared_by(_modes(claim, volume)):
+            return None
+        identity = identity_of(volume)
+        return Holding(
+            claim=claim_key,
+            volume=name,
+            attacher=attacher or identity.attacher or identity.kind,
+            names=identity.names,
+        )
+
     def _why_untracked(self, pod: Pod, holding: Holding, modes: Sequence[str]) -> str:
         if is_finished(pod):
             return "the pod has finished"
-        if shared := [mode for mode in _SHARED_MODES if mode in modes]:
+        if shared := _shared_by(modes):
             return f"the volume may be attached to several Nodes ({', '.join(shared)})"
         if not self.attached_here(holding):
             return "the volume is not attached to the Node"
@@ -244,11 +276,15 @@ def unit_of(holdings: Iterable[Holding]) -> Unit:
     return Unit(frozenset(volumes), frozenset(attachers))
 
 
-def _modes(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Sequence[str]:
+def _shared_by(modes: Sequence[str]) -> Sequence[str]:
+    return [mode for mode in _SHARED_MODES if mode in modes]
+
+
+def _modes(claim: PersistentVolumeClaim | None, volume: PersistentVolume | None) -> Sequence[str]:
     modes = volume.spec.get("accessModes") if volume is not None else None
     if isinstance(modes, list) and modes:
         return tuple(mode for mode in modes if isinstance(mode, str))
-    return claim.spec.access_modes
+    return claim.spec.access_modes if claim is not None else ()
 
 
 def _untracked(use: ClaimUse, why: str) -> Holding:

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from mcm.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment
 from mcm.api.meta import T
-from mcm.drain.volumes.claims import claim_keys_of
+from mcm.drain.volumes.claims import claim_keys_of, claimed_by
 from mcm.drain.volumes.handover import Handover
 from mcm.drain.volumes.identity import identity_of
 from mcm.drain.volumes.node_volumes import NodeVolumes, node_volumes
@@ -16,6 +16,7 @@ from mcm.informers.store import Store
 
 _PODS_BY_CLAIM: Final = "pods by claim"
 _ATTACHMENTS_BY_VOLUME: Final = "attachments by volume"
+_ATTACHMENTS_TO_NODE: Final = "attachments to node"
 
 
 @final
@@ -36,6 +37,7 @@ class VolumeStores:
         self._attachments = attachments
         _add_index(pods, _PODS_BY_CLAIM, claim_keys_of)
         _add_index(attachments, _ATTACHMENTS_BY_VOLUME, _volumes_of)
+        _add_index(attachments, _ATTACHMENTS_TO_NODE, lambda a: (a.spec.node_name,))
 
     def view(
         self,
@@ -47,13 +49,17 @@ class VolumeStores:
         ids: Mapping[str, tuple[str, ...]] | None = None,
         stale: str = "",
     ) -> NodeVolumes:
-        """Look at the volumes of the pods ``here``, on the Node, and of handovers under way."""
+        """Look at the volumes of the pods ``here``, on the Node, of handovers under way, and at
+        all else that is attached to the Node."""
         open_volumes = [holding for h in handovers if not h.over for holding in h.volumes]
         keys = {key for pod in here for key in claim_keys_of(pod)}
         keys.update(holding.claim for holding in open_volumes)
+        attached = self._attached_to(node_name)
+        keys.update(key for volume in attached if (key := claimed_by(volume)))
         claims = [claim for key in sorted(keys) if (claim := self._claims.get(key))]
         names = {claim.spec.volume_name for claim in claims if claim.spec.volume_name}
         names.update(holding.volume for holding in open_volumes)
+        names.update(volume.metadata.name for volume in attached)
         pods = {pod.metadata.uid: pod for pod in here}
         for key in sorted(keys):
             pods.update((p.metadata.uid, p) for p in self._pods.by_index(_PODS_BY_CLAIM, key))
@@ -71,6 +77,14 @@ class VolumeStores:
             ids=ids or {},
             stale=stale,
         )
+
+    def _attached_to(self, node_name: str) -> Sequence[PersistentVolume]:
+        names = {
+            name
+            for attachment in self._attachments.by_index(_ATTACHMENTS_TO_NODE, node_name)
+            for name in _volumes_of(attachment)
+        }
+        return [volume for name in sorted(names) if (volume := self._volumes.get(name))]
 
     def to_ask_for(self, here: Iterable[Pod]) -> tuple[PersistentVolume, ...]:
         """Return the volumes of these pods which only the provider can name, if anybody can."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as randomness
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import final
 
@@ -46,7 +46,8 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 @final
 class ApiServer:
     """``store`` and ``registry`` are open to the sandbox's own controllers; ``requests`` counts
-    what was asked, by whom; ``settings`` may be changed at any time.
+    what was asked, by whom; ``witnesses`` are told each request and the status of its answer;
+    ``settings`` may be changed at any time.
 
     ``window`` is how many changes a collection keeps for watches; ``version`` what ``/version``
     claims.
@@ -65,6 +66,7 @@ class ApiServer:
         self.registry = Registry(BUILTIN_RESOURCES)
         self.settings = settings or ServerSettings()
         self.requests = RequestCounters()
+        self.witnesses: list[Callable[[Request, int], None]] = []
         self._state = ServerState(self.store, self.registry, clock, random, self.settings)
         self._endpoints = Endpoints(self._state, self.requests, version=version)
         DefinitionWatcher(
@@ -102,6 +104,8 @@ class ApiServer:
             logger.exception("no answer for a request", extra={"path": request.path})
             response = internal(f"{type(error).__name__}: {error}").response()
         self._count(request, target, query, headers, response.status)
+        for tell in self.witnesses:
+            tell(request, response.status)
         return response
 
     def end_watches(self) -> None:

@@ -23,6 +23,7 @@ from mcm.controllers.machine.draining.request import (
 from mcm.controllers.machine.draining.telling import DrainTelling
 from mcm.controllers.machine.draining.trouble import lasting_trouble
 from mcm.controllers.machine.draining.volume_ids import VolumeIds
+from mcm.controllers.machine.draining.wishes import wish_on_machine
 from mcm.controllers.machine.memory import Drain
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
@@ -78,6 +79,7 @@ class NodeDrain:
             return failure
         request = wanted.request
         drain = self._drain_of(machine, request)
+        self._begin(drain.memory, machine)
         record = self._record.of(machine, request)
         if not mode_at(self._control.now(), request, self._target.nodes.get(request.node)).forced:
             unnamed = self._engine.observation.volumes_to_name(request.node)
@@ -99,6 +101,14 @@ class NodeDrain:
         """The same, and have a machine that lives on say nothing of it any more."""
         self.abandon(machine)
         return await self._control.write_status(machine, withdrawn(machine.status))
+
+    def _begin(self, memory: DrainMemory, machine: Machine) -> None:
+        """From now on a change of what people want ends the pass; so does one that came while
+        this one was on its way here."""
+        memory.interruption.begin()
+        current = self._control.machines.get(machine.metadata.key)
+        if current is None or wish_on_machine(current) != wish_on_machine(machine):
+            memory.interruption.call()
 
     def _drain_of(self, machine: Machine, request: DrainRequest) -> Drain:
         uid = machine.metadata.uid

@@ -31,14 +31,12 @@ class RecordOnMachine:
         if found.trouble:
             note = f"The drain goes on without what cannot be read: {found.trouble}"
             self._control.tell(machine, EventType.WARNING, "DrainRecordUnreadable", note)
-        start = found.record.start
-        if start is None or whole_seconds(start) != whole_seconds(request.start):
-            return Record()
-        return found.record
+        return _of_this_drain(found.record, request)
 
     async def keep(self, machine: Machine, request: DrainRequest, record: Record) -> Machine:
         """Write it if it says anything that could not be found out again and is not written."""
-        if not record.says_more_than(self.of(machine, request)):
+        found = read_record(machine.metadata.annotations.get(ANNOTATION_DRAIN_RECORD))
+        if not record.says_more_than(_of_this_drain(found.record, request)):
             return machine
         return await self._write(machine, record_text(record))
 
@@ -54,3 +52,10 @@ class RecordOnMachine:
         written = await self._control.patch(machine, body)
         # What the caller has decided of the status, and not written yet, stays decided.
         return msgspec.structs.replace(written, status=machine.status)
+
+
+def _of_this_drain(record: Record, request: DrainRequest) -> Record:
+    start = record.start
+    if start is None or whole_seconds(start) != whole_seconds(request.start):
+        return Record()
+    return record

@@ -15,10 +15,11 @@ from mcm.api.core import (
     PodDisruptionBudget,
     VolumeAttachment,
 )
+from mcm.api.machine import MACHINES, Machine
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.indexes import machines_on
-from mcm.controllers.machine.draining import surge_settling, wakeups
+from mcm.controllers.machine.draining import surge_settling, wakeups, wishes
 from mcm.controllers.machine.draining.metrics import DrainMetrics
 from mcm.controllers.machine.memory import Memory
 from mcm.controllers.machine.ports import ControlCluster
@@ -70,6 +71,7 @@ def build_engine(
         wake=has_turn,
     )
     _listen(informers, disruptions, surges, control, memory, queue)
+    _listen_to_people(ctx, informers, control, memory)
     engine = DrainEngine(
         Observation(stores, staleness, ids=ids),
         PodRequests(
@@ -86,6 +88,23 @@ def build_engine(
         witness=metrics,
     )
     return engine, (surge_settling.build(ctx, marked, surges),)
+
+
+def _listen_to_people(
+    ctx: ControllerContext, informers: InformerFactory, control: ControlCluster, memory: Memory
+) -> None:
+    """End passes under way that were begun with other wishes."""
+
+    def machine_changed(change: Change[Machine]) -> None:
+        for drain in wishes.changed_on_machine(change, memory.drains):
+            drain.memory.interruption.call()
+
+    def node_changed(change: Change[Node]) -> None:
+        for drain in wishes.changed_on_node(change, control.machines, memory.drains):
+            drain.memory.interruption.call()
+
+    ctx.control_informers.informer(MACHINES).add_handler(machine_changed)
+    informers.informer(NODES).add_handler(node_changed)
 
 
 def _listen(

@@ -12,6 +12,7 @@ from mcm.client.errors import ConnectionRefused, KubeError, RequestTimeout
 from mcm.client.transport import Response
 from mcm.drain.budgets import Allowances, BudgetView, Disruptions, view_for
 from mcm.drain.execution import Action, Answered, AnswerKind, PodRequests, Step, Verb
+from mcm.drain.interruption import Interruption
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.drain.execution.server import BUSY, HELD, NOT_SERVED, Asked, Server
 from tests.unit.drain.pods import budget, pod
@@ -170,6 +171,62 @@ def test_a_cancelled_pass_gives_back_what_it_did_not_ask_for() -> None:
                 await rig.carry_out(evict(*names))
         assert rig.disruptions.statistics() == {"default/b": 16}
         assert (await rig.carry_out(evict("after")))[0].answer.is_over
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_answers_that_nobody_waits_for_any_longer_are_lost(*, called: bool) -> None:
+    async def main() -> None:
+        rig = Rig(Server(takes=30.0), budget("b", allowed=100, healthy=0))
+        interruption = Interruption()
+        began = asyncio.get_running_loop().time()
+        if called:
+            asyncio.get_running_loop().call_later(2.0, interruption.call)
+        answers = await rig.requests.carry_out(
+            "node",
+            evict(*(f"p{i}" for i in range(40))),
+            budgets=rig.view,
+            interruption=interruption,
+            within=None if called else 2.5,
+        )
+        assert asyncio.get_running_loop().time() - began == 2.5
+        assert kinds(answers) == [AnswerKind.LOST] * 16  # the others were not asked
+        assert kinds(rig.told) == kinds(answers)
+        assert rig.disruptions.statistics() == {"default/b": 16}
+        assert rig.server.under_way == []
+        assert (await rig.carry_out(evict("after")))[0].answer.is_over
+
+    run_virtual(main)
+
+
+def test_answers_that_come_in_a_moment_are_taken() -> None:
+    async def main() -> None:
+        rig = Rig(Server(takes=0.4))
+        interruption = Interruption()
+        interruption.call()
+        answers = await rig.requests.carry_out(
+            "node", evict("a", "b"), budgets=rig.view, interruption=interruption
+        )
+        assert kinds(answers) == [AnswerKind.ACCEPTED] * 2
+
+    run_virtual(main)
+
+
+def test_what_is_urgent_does_not_wait_for_others_answers() -> None:
+    async def main() -> None:
+        rig = Rig(Server(takes=30.0))
+        async with asyncio.TaskGroup() as group:
+            for drain in ("x", "y"):
+                names = [f"{drain}{i}" for i in range(20)]
+                group.create_task(rig.carry_out(evict(*names), drain=drain))
+            await rig.server.clock.sleep(1.0)
+            assert rig.server.most_under_way == 32
+            by_force = [Action(Verb.DELETE, pod("b"), 1)]
+            urgent = rig.requests.carry_out("z", by_force, budgets=rig.view, urgent=True)
+            group.create_task(urgent)
+            await rig.server.clock.sleep(1.0)
+            assert "b" in rig.server.under_way
 
     run_virtual(main)
 

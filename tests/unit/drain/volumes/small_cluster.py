@@ -116,6 +116,7 @@ class SmallCluster:
             spec=PersistentVolumeClaimSpec(volume_name=volume),
         )
         spec: JSONObject = {"accessModes": list(modes), "capacity": {"storage": "1Gi"}}
+        spec["claimRef"] = {"namespace": "default", "name": name}
         spec |= source or {"csi": {"driver": CSI, "volumeHandle": f"h-{name}"}}
         self.volumes[volume] = PersistentVolume(
             metadata=ObjectMeta(name=volume, uid=f"uid-{volume}", labels=labels or {}), spec=spec
@@ -156,6 +157,12 @@ class SmallCluster:
         """A pod with one claim of its own, attached here."""
         self.attach(self.claim(f"data-{name}"), attacher=attacher)
         return self.pod(name, f"data-{name}")
+
+    def stateful_left(self, name: str) -> str:
+        """The volume of such a pod, which nobody saw: attached here, and no pod uses it."""
+        volume = self.claim(f"data-{name}")
+        self.attach(volume)
+        return volume
 
     def end(self, pod: Pod) -> None:
         del self.pods[pod.metadata.uid]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
 
-from mcm.api.core import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from mcm.api.core import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_DRAIN_RECORD
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
@@ -129,6 +131,40 @@ async def test_patience_outlives_the_process() -> None:
         assert cluster.asked["p"] - began == pytest.approx(60.0, abs=1.0 + ONE_PASS)
         assert evictions(b) == {}
         assert records(b) == 1
+
+
+async def write_record(b: Bench, text: str) -> None:
+    patch: JSONObject = {"metadata": {"annotations": {ANNOTATION_DRAIN_RECORD: text}}}
+    await b.client.patch(MACHINES, "m", patch, namespace=NAMESPACE)
+    await b.settle()
+
+
+@on_bench
+async def test_a_record_of_another_drain_counts_for_nothing() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running(spec={"maxEvictRetries": 3})
+        await b.run_pod("p", labels={"app": "a"})
+        await b.make_budget("strict", labels={"app": "a"}, allowed=0)
+        uid = next(p["metadata"]["uid"] for p in b.objects(PODS))  # type: ignore[index]
+        long_ago = "2020-01-01T00:00:00Z"
+        await write_record(b, json.dumps({"start": long_ago, "heldSince": {uid: long_ago}}))
+        await b.delete_machine()
+        await b.settle(10)
+        assert not [w for w in b.writes if w.method == "DELETE" and w.on("pods", "p")]
+
+
+@on_bench
+async def test_a_record_that_cannot_be_read_is_told_and_the_drain_goes_on() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        await b.run_pod("p")
+        await write_record(b, '{"start": "soon"}')
+        await b.delete_machine()
+        await b.settle(10)
+        assert "DrainRecordUnreadable" in b.events()
+        assert evictions(b) == {"p": 1}
 
 
 @on_bench
