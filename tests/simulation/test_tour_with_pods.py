@@ -114,7 +114,7 @@ def test_a_killed_machine_is_replaced_and_its_pods_run_again() -> None:
             victim = serving(sim)["store-0"]
             await sim.client.delete(VIRTUAL_MACHINES, victim, namespace="default")
             await sim.until(lambda: victim not in names(sim) and sim.running() == 3, within=150)
-            await sim.until(lambda: len(serving(sim)) == 5, within=420)
+            await sim.until(lambda: len(serving(sim)) == 5, within=90)
             assert volumes(sim) == disks
 
     run_virtual(main)

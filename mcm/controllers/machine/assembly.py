@@ -29,6 +29,7 @@ from mcm.controllers.machine.deletion.steps import DeletionStep
 from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.deletion.vm import VMDeletion
 from mcm.controllers.machine.deletion.volumes import VolumeDetachment
+from mcm.controllers.machine.deletion.volumes_after_vm import VolumesAfterVM
 from mcm.controllers.machine.deletion.with_node import DeletionWithNode
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.draining.telling import DrainTelling
@@ -192,6 +193,13 @@ class Assembly:
             telling=self.drain_telling,
         )
 
+    def _node_object(self, record: DeletionRecord) -> NodeObjectDeletion:
+        target, under_way = self.target, self.memory.detachments_after_vm
+        if target is None:
+            return NodeObjectDeletion(None, record, None)
+        volumes = VolumesAfterVM(self.control, target, record, under_way)
+        return NodeObjectDeletion(target, record, volumes)
+
     def _deletion(self, tokens: BootstrapTokens | None) -> Deletion:
         control, target, memory = self.control, self.target, self.memory
         provider, places = self.provider, memory.places
@@ -215,7 +223,7 @@ class Assembly:
             DeletionStep.DRAIN: drain.drain,
             DeletionStep.DETACH_VOLUMES: detach.detach,
             DeletionStep.DELETE_VM: vm.delete,
-            DeletionStep.DELETE_NODE: NodeObjectDeletion(target, record).delete,
+            DeletionStep.DELETE_NODE: self._node_object(record).delete,
             DeletionStep.REMOVE_FINALIZER: Release(
                 control, record, tokens, memory.token_failures
             ).release,

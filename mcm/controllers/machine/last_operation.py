@@ -368,19 +368,25 @@ class Wait(Protocol):
 
 
 def out_of_service(node: str, volumes: int, since: datetime, until: datetime) -> LastOperation:
-    text = (
-        f"Node {node} is out of service since {rfc3339(since)}. Waiting until {rfc3339(until)} for "
-        f"its volumes to be detached ({volumes} at first)."
-    )
-    return _deleting(text, Marker.DETACH_VOLUMES)
+    return _deleting(_out_of_service(node, volumes, since, until), Marker.DETACH_VOLUMES)
 
 
 def detaching(node: str, volumes: int, since: datetime, until: datetime) -> LastOperation:
-    text = (
+    return _deleting(_detaching(node, volumes, since, until), Marker.DETACH_VOLUMES)
+
+
+def _out_of_service(node: str, volumes: int, since: datetime, until: datetime) -> str:
+    return (
+        f"Node {node} is out of service since {rfc3339(since)}. Waiting until {rfc3339(until)} for "
+        f"its volumes to be detached ({volumes} at first)."
+    )
+
+
+def _detaching(node: str, volumes: int, since: datetime, until: datetime) -> str:
+    return (
         f"VolumeAttachments for node {node} are being deleted since {rfc3339(since)}. Waiting "
         f"until {rfc3339(until)} for their end ({volumes} at first)."
     )
-    return _deleting(text, Marker.DETACH_VOLUMES)
 
 
 def detach_failed(error: str) -> LastOperation:
@@ -388,12 +394,34 @@ def detach_failed(error: str) -> LastOperation:
     return _deleting(text, Marker.DETACH_VOLUMES, failed=True)
 
 
+_VM_DELETED = "VM deletion was successful."
+_VM_GONE = "VM not found. Continuing deletion flow."
+
+
 def vm_deleted() -> LastOperation:
-    return _deleting("VM deletion was successful.", Marker.DELETE_NODE)
+    return _deleting(_VM_DELETED, Marker.DELETE_NODE)
 
 
 def vm_gone() -> LastOperation:
-    return _deleting("VM not found. Continuing deletion flow.", Marker.DELETE_NODE)
+    return _deleting(_VM_GONE, Marker.DELETE_NODE)
+
+
+def says_vm_deleted(done: LastOperation) -> bool:
+    """Tell whether the provider has confirmed that there is no VM any more, and nothing failed
+    since."""
+    return done.description.startswith((_VM_DELETED, _VM_GONE))
+
+
+def out_of_service_after_vm(
+    node: str, volumes: int, since: datetime, until: datetime
+) -> LastOperation:
+    waiting = _out_of_service(node, volumes, since, until)
+    return _deleting(f"{_VM_DELETED} {waiting}", Marker.DELETE_NODE)
+
+
+def detaching_after_vm(node: str, volumes: int, since: datetime, until: datetime) -> LastOperation:
+    waiting = _detaching(node, volumes, since, until)
+    return _deleting(f"{_VM_DELETED} {waiting}", Marker.DELETE_NODE)
 
 
 def vm_never_created(refusal: str) -> LastOperation:

@@ -31,7 +31,7 @@ class Drain:
 @final
 @dataclass(frozen=True, slots=True)
 class Detachment:
-    """What a forced deletion has detached from its Node, as it was when that began.
+    """What a deletion has detached from its Node, as it was when that began.
 
     ``attachments`` are UIDs. What the cluster attaches meanwhile, for a pod that no drain takes
     away, is not ours to fight over. A restart begins anew, with what is left then.
@@ -64,6 +64,8 @@ class Memory:
     """Machines of which it was told that their creation timeout cannot be read."""
     detachments: dict[str, Detachment] = field(default_factory=dict)
     """What forced deletions wait for, by machine UID."""
+    detachments_after_vm: dict[str, Detachment] = field(default_factory=dict)
+    """What waits to leave the Node of a VM that is deleted, by machine UID."""
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
     """What servers refused to write on a machine's Node."""
     held_since: dict[str, float] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Memory:
         self.tokens.pop(uid, None)
         self.drains.pop(uid, None)
         self.detachments.pop(uid, None)
+        self.detachments_after_vm.pop(uid, None)
         self.refusals.pop(uid, None)
         self.held_since.pop(uid, None)
         self.lost_node.discard(uid)

@@ -12,6 +12,7 @@ from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.deletion.volumes_after_vm import VolumesAfterVM
 from mcm.controllers.machine.node.template import release_patch
 from mcm.controllers.machine.ports import TargetCluster
 from mcm.controllers.runtime import Outcome
@@ -21,9 +22,15 @@ from mcm.controllers.runtime import Outcome
 class NodeObjectDeletion:
     """The step DELETE_NODE."""
 
-    def __init__(self, target: TargetCluster | None, record: DeletionRecord) -> None:
+    def __init__(
+        self,
+        target: TargetCluster | None,
+        record: DeletionRecord,
+        volumes: VolumesAfterVM | None,
+    ) -> None:
         self._target = target
         self._record = record
+        self._volumes = volumes
 
     async def delete(self, machine: Machine) -> StepResult:
         """Delete the Node object, once our own finalizer on it is gone. Others' may hold it."""
@@ -46,6 +53,10 @@ class NodeObjectDeletion:
             return await self._record.proceed_to_end(machine, last_operation.no_node_object(name))
         if not found and (obstacle := target.owners.find(machine).obstacle):
             return await self._record.proceed_to_end(machine, last_operation.node_left(obstacle))
+        if self._volumes is not None:
+            before = await self._volumes.wait(machine, node)
+            if before is not None:
+                return before
         return await self._delete(target, machine, node)
 
     async def _delete(self, target: TargetCluster, machine: Machine, node: Node) -> StepResult:

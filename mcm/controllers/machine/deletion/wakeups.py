@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from mcm.api.core import Node, VolumeAttachment
 from mcm.api.machine import Machine
 from mcm.controllers.indexes import machines_on
 from mcm.controllers.machine.deletion.steps import DeletionStep, step_of
 from mcm.informers import Change, Store
+
+_STEPS: Final = (DeletionStep.DETACH_VOLUMES, DeletionStep.DELETE_NODE)
 
 
 def of_attachment(change: Change[VolumeAttachment], machines: Store[Machine]) -> Iterator[str]:
@@ -28,5 +31,5 @@ def of_node_volumes(change: Change[Node], machines: Store[Machine]) -> Iterator[
 
 def _detaching(node_name: str, machines: Store[Machine]) -> Iterator[str]:
     for machine in machines_on(machines, node_name):
-        if step_of(machine) is DeletionStep.DETACH_VOLUMES:
+        if step_of(machine) in _STEPS:
             yield machine.metadata.key

@@ -139,6 +139,7 @@ async def test_a_server_that_does_not_say_its_version_counts_as_old() -> None:
         assert len(deletions(b)) == 1
         assert "VolumeAttachments for node node-m are being deleted since" in await said(b)
         fault.lift()
+        await tell(b)
         await detach(b, "a")
         await b.until_gone(within=1)
 
@@ -159,6 +160,7 @@ def test_a_kubelet_that_is_heard_of_is_not_given_up(status: str) -> None:
             assert not await tainted(b)
             assert len(deletions(b)) == 1
             assert b.driver.vms, "an attachment that is being deleted is no detached volume"
+            await tell(b)
             await detach(b, "a")
             assert await b.until_gone() < 1.0
 
@@ -205,6 +207,7 @@ async def test_without_a_detach_timeout_nothing_is_waited_for() -> None:
 async def test_attachments_without_a_finalizer_are_gone_at_once() -> None:
     async with bench() as b:
         await by_force(b, "a", "b", finalizer=False)
+        await tell(b)
         assert await b.until_gone() < 3.0
         assert len(deletions(b)) == 2
 
@@ -276,6 +279,7 @@ async def test_a_taint_that_is_refused_leaves_the_deletion_of_attachments() -> N
         assert "NotOutOfService" in b.events()
         assert len([w for w in b.written("nodes") if TAINT in str(w.body)]) == 1
         fault.lift()
+        await tell(b)
         await detach(b, "a")
         await b.until_gone(within=5)
 

@@ -1,0 +1,158 @@
+"""Volumes still attached to the Node of a deleted VM: have the cluster detach them at once."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, final
+
+from mcm.api.core import NODES, VOLUME_ATTACHMENTS, Node, VolumeAttachment
+from mcm.api.machine import Machine
+from mcm.client.errors import Conflict, KubeError, NotFound
+from mcm.client.server_version import ServerVersion
+from mcm.controllers.fanout import fan_out
+from mcm.controllers.indexes import attachments_on
+from mcm.controllers.machine import last_operation
+from mcm.controllers.machine.deletion.out_of_service import (
+    SINCE_RELEASE,
+    out_of_service_patch,
+    out_of_service_since,
+)
+from mcm.controllers.machine.deletion.record import DeletionRecord
+from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.memory import Detachment
+from mcm.controllers.machine.ports import ControlCluster, TargetCluster
+from mcm.controllers.runtime import Outcome
+from mcm.controllers.wording import first_few
+from mcm.events import EventType
+
+LONGEST: Final = timedelta(seconds=30)
+"""What attachments may delay a Node's deletion at most; less if the detach timeout is shorter."""
+_PAUSE: Final = 5.0
+"""Seconds after which attachments that could not be deleted are tried again."""
+_NAMED: Final = 3
+
+
+@final
+class VolumesAfterVM:
+    """Part of the step DELETE_NODE. ``under_way`` is by machine UID.
+
+    No kubelet can have a volume mounted once the provider has confirmed that the VM is gone. The
+    cluster believes that only of a Node that says so, and only for as long as there is a Node:
+    afterwards it waits for six minutes, and so does every pod that needs the volume.
+    """
+
+    def __init__(
+        self,
+        control: ControlCluster,
+        target: TargetCluster,
+        record: DeletionRecord,
+        under_way: MutableMapping[str, Detachment],
+    ) -> None:
+        self._control = control
+        self._target = target
+        self._record = record
+        self._under_way = under_way
+        self._version = ServerVersion(target.client)
+        self._limit = min(LONGEST, control.defaults.pv_detach_timeout)
+
+    async def wait(self, machine: Machine, node: Node) -> StepResult | None:
+        """Return what to do before the Node may be deleted; None: nothing."""
+        if not last_operation.says_vm_deleted(machine.status.last_operation):
+            return None
+        attachments = attachments_on(self._target.attachments, node.metadata.name)
+        if not attachments and not node.status.volumes_attached:
+            self._under_way.pop(machine.metadata.uid, None)
+            return None
+        if self._target.owners.find(machine).obstacle:
+            return None
+        detachment = self._under_way.get(machine.metadata.uid)
+        if detachment is None:
+            detachment = await self._begun(machine, node, attachments)
+        if detachment is None:
+            return None
+        left = (detachment.since + self._limit - self._control.now()).total_seconds()
+        if left <= 0:
+            self._tell_left(machine, node, attachments)
+            self._under_way.pop(machine.metadata.uid, None)
+            return None
+        if not detachment.by_taint and not await self._delete(attachments):
+            left = min(left, _PAUSE)
+        return await self._awaited(machine, node, detachment, left)
+
+    async def _begun(
+        self, machine: Machine, node: Node, attachments: Sequence[VolumeAttachment]
+    ) -> Detachment | None:
+        """Decide how; None where all that is attached is being detached without us."""
+        now, given_up = self._control.now(), out_of_service_since(node)
+        live = [a for a in attachments if a.metadata.deletion_timestamp is None]
+        ending = len(attachments) - len(live)
+        if given_up is None and not live and len(node.status.volumes_attached) <= ending:
+            return None
+        if not self._limit:
+            return None
+        by_taint = given_up is not None or (
+            await self._version.is_at_least(*SINCE_RELEASE)
+            and await self._given_up(machine, node, now)
+        )
+        begun = Detachment(
+            since=min(given_up or now, now),
+            attachments=frozenset(a.metadata.uid for a in attachments),
+            volumes=max(len(attachments), len(node.status.volumes_attached)),
+            by_taint=by_taint,
+        )
+        self._under_way[machine.metadata.uid] = begun
+        return begun
+
+    async def _given_up(self, machine: Machine, node: Node, now: datetime) -> bool:
+        """Give the Node up; tell whether the server let us."""
+        name, patch = node.metadata.name, out_of_service_patch(node, now)
+        assert patch is not None
+        try:
+            await self._target.writer.patch(NODES, name, patch)
+        except Conflict:
+            raise
+        except KubeError as error:
+            note = f"Node {name} could not be tainted as out of service: {error}"
+            self._control.tell(machine, EventType.WARNING, "NotOutOfService", note)
+            return False
+        note = f"Node {name} is tainted as out of service: its VM is deleted"
+        self._control.tell(machine, EventType.WARNING, "OutOfService", note)
+        return True
+
+    async def _delete(self, attachments: Sequence[VolumeAttachment]) -> bool:
+        """Delete what is not being deleted; tell whether all requests were taken."""
+        live = [a for a in attachments if a.metadata.deletion_timestamp is None]
+        return not await fan_out(self._delete_one, live)
+
+    async def _delete_one(self, attachment: VolumeAttachment) -> None:
+        meta = attachment.metadata
+        try:
+            await self._target.writer.delete(VOLUME_ATTACHMENTS, meta.name, uid=meta.uid)
+        except (NotFound, Conflict):
+            return  # gone, or another one of that name
+
+    async def _awaited(
+        self, machine: Machine, node: Node, detachment: Detachment, left: float
+    ) -> StepResult:
+        """Say what is waited for, if the machine does not. It is written at once: what the provider
+        has confirmed need not be asked again by each pass."""
+        since = detachment.since
+        words = (
+            last_operation.out_of_service_after_vm
+            if detachment.by_taint
+            else last_operation.detaching_after_vm
+        )
+        said = words(node.metadata.name, detachment.volumes, since, since + self._limit)
+        if machine.status.last_operation.description != said.description:
+            return await self._record.written(self._record.proceed(machine, said))
+        return Outcome(after=left, reason="volumes of a deleted VM are being detached")
+
+    def _tell_left(
+        self, machine: Machine, node: Node, attachments: Sequence[VolumeAttachment]
+    ) -> None:
+        names = [a.metadata.name for a in attachments]
+        names = names or [v.name for v in node.status.volumes_attached]
+        shown = first_few(names, _NAMED, separator=", ")
+        note = f"Volumes are still attached to node {node.metadata.name}: {shown}"
+        self._control.tell(machine, EventType.WARNING, "VolumesLeftAttached", note)
