@@ -86,10 +86,11 @@ def decide(
         for one in held
         if patience and one.idle is not None and not free[one.attachment.metadata.uid]
     ]
+    kept = mounted & {*listed_on(node)}
     listed = {
         one.attached_name
         for one in held
-        if _may_be_mounted(one, mounted, free=free[one.attachment.metadata.uid])
+        if _may_be_mounted(one, kept, free=free[one.attachment.metadata.uid])
     }
     return Decision(
         listed=tuple(sorted(listed)),
@@ -114,14 +115,18 @@ def _is_free(one: Held, mounted: frozenset[str], patience: float | None) -> bool
     return patience is not None and patience <= one.idle
 
 
-def _may_be_mounted(one: Held, mounted: frozenset[str], *, free: bool) -> bool:
+def _may_be_mounted(one: Held, kept: frozenset[str], *, free: bool) -> bool:
     """Tell whether the Node is said to have the volume. What is being detached is not to be mounted
-    by the next pod; where detaching failed, the volume is still there."""
+    by the next pod; where detaching failed, the volume is still there.
+
+    ``kept`` is what is mounted and listed. What was taken off the list for the next pod not to
+    mount it does not come back on it: that pod's kubelet may have been a moment too fast, and each
+    would follow the other for ever."""
     status = one.attachment.status
     if not status.attached or not one.attached_name:
         return False
     if one.idle is None:
-        return not one.attachment.terminating or one.attached_name in mounted
+        return not one.attachment.terminating or one.attached_name in kept
     return status.detach_error is not None or not free
 
 

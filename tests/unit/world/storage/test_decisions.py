@@ -54,14 +54,19 @@ def _with_spec(manifest: JSONObject, more: JSONObject) -> JSONObject:
     return {**manifest, "spec": {**spec, **more}}
 
 
-def a_node(labels: dict[str, str] | None = None, *, ready: bool = True, taint: str = "") -> Node:
+def a_node(
+    labels: dict[str, str] | None = None, *, ready: bool = True, taint: str = "", listed: str = ""
+) -> Node:
     status = "True" if ready else "Unknown"
     taints = [{"key": taint, "effect": "NoExecute"}] if taint else []
     return msgspec.convert(
         {
             "metadata": {"name": "n", "labels": labels or {}},
             "spec": {"taints": taints},
-            "status": {"conditions": [{"type": "Ready", "status": status}]},
+            "status": {
+                "conditions": [{"type": "Ready", "status": status}],
+                "volumesAttached": [{"name": listed}] if listed else [],
+            },
         },
         Node,
     )
@@ -279,9 +284,12 @@ def an_attachment(
         (a_node(ready=False, taint=OUT), an_attachment(), 0.0, IN_USE, True, False, None),
         # being detached already, by us or by others; one that failed is listed again
         (a_node(), an_attachment(deleted=True), 5.0, frozenset(), False, False, None),
-        (a_node(), an_attachment(deleted=True), None, IN_USE, False, True, None),
+        (a_node(listed=NAME), an_attachment(deleted=True), None, IN_USE, False, True, None),
         # the next pod must not mount what is going
         (a_node(), an_attachment(deleted=True), None, frozenset(), False, False, None),
+        (a_node(listed=NAME), an_attachment(deleted=True), None, frozenset(), False, False, None),
+        # nor what its kubelet, a moment too fast, mounts though it is on the list no more
+        (a_node(), an_attachment(deleted=True), None, IN_USE, False, False, None),
         (a_node(), an_attachment(deleted=True, error=True), None, frozenset(), False, False, None),
         (a_node(), an_attachment(deleted=True, error=True), 5.0, frozenset(), False, True, None),
     ],
