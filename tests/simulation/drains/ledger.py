@@ -105,6 +105,9 @@ class DrainLedger:
         self._ill_since: dict[str, float] = {}
         self._force_asked: set[str] = set()
         self._timeouts: dict[str, float] = {}
+        self._changed_at: dict[str, float] = {}
+        """When somebody last changed how long or how hard a machine is drained."""
+        self._away_until = 0.0
         sim.server.witnesses.append(self._hear)
         for resource, see in (
             (PODS, self._see_pod),
@@ -129,6 +132,14 @@ class DrainLedger:
     def trouble(self, seconds: float) -> None:
         """The manager is kept from seeing or asking for so long."""
         self.troubled_until = max(self.troubled_until, self._now + seconds)
+
+    def away(self, seconds: float) -> None:
+        """There is no manager for so long. What it sees and asks for is judged nevertheless."""
+        self._away_until = max(self._away_until, self._now + seconds)
+
+    def well_after(self, seconds: float) -> None:
+        """Nothing is in the manager's way any more, and its mirrors are current by then."""
+        self.troubled_until = self._now + seconds
 
     def due(self, machine: str) -> float:
         """Return when its pods are deleted by force, if it is being deleted."""
@@ -161,12 +172,36 @@ class DrainLedger:
         pod = self._pods.get(asked.uid)
         node = _node_of(pod) if pod is not None else ""
         if asked.by_force and node:
+            self._check_force(asked, node)
             self.forced.setdefault(node, self._now)
+        if asked.accepted and asked.verb == "evict":
+            self._check_repetition(asked)
         if asked.status == 429:
             self._check_budget(asked, pod)
         if asked.accepted and pod is not None and not asked.by_force:
             self._check_wave(asked, pod)
             self._begin_way(pod, by_manager=True)
+
+    def _check_force(self, asked: Asked, node: str) -> None:
+        """Force begins with the deadline to the second, unless somebody or something asks for it
+        before."""
+        due = self.due(node)
+        if self._now < due - _EARLY and not self._is_forced_before_its_time(node):
+            self._tell(f"{asked.pod} is deleted by force, though that is due at {due:.1f} s")
+        at_last = max(due, self._changed_at.get(node, 0), self.troubled_until, self._away_until)
+        if node not in self.forced and self._now > at_last + _SEEN_AFTER:
+            self._tell(f"{asked.pod} is deleted by force, though that was due at {due:.1f} s")
+
+    def _is_forced_before_its_time(self, node: str) -> bool:
+        ill = self._ill_since.get(node)
+        return node in self._force_asked or (
+            ill is not None and self._now - ill >= _UNHEALTHY - _EARLY
+        )
+
+    def _check_repetition(self, asked: Asked) -> None:
+        before = [a for a in self.asked[:-1] if a.uid == asked.uid and a.verb == "evict"]
+        if self._now >= self.troubled_until and any(a.accepted for a in before):
+            self._tell(f"{asked.pod} is evicted twice")
 
     def _check_budget(self, asked: Asked, pod: Mapping[str, Any] | None) -> None:
         """Nobody asks what is known to be refused."""
@@ -313,8 +348,9 @@ class DrainLedger:
         if change.stored.terminating and name not in self.deleted_at:
             self.deleted_at[name] = self._seconds(machine["metadata"]["deletionTimestamp"])
         timeout = machine["spec"].get("drainTimeout")
-        if timeout:
-            self._timeouts[name] = parse_duration(timeout).total_seconds()
+        seconds = parse_duration(timeout).total_seconds() if timeout else None
+        if seconds is not None and self._timeouts.get(name) != seconds:
+            self._timeouts[name], self._changed_at[name] = seconds, self._now
         if (machine["metadata"].get("labels") or {}).get(LABEL_FORCE_DELETION) == "True":
             self._force_asked.add(name)
 
@@ -332,10 +368,7 @@ class DrainLedger:
         name = change.stored.name
         if change.type is not ChangeType.DELETED or name not in self.deleted_at:
             return
-        ill = self._ill_since.get(name)
-        if name in self._force_asked or self._now >= self.due(name) - _EARLY:
-            return
-        if ill is not None and self._now - ill >= _UNHEALTHY - _EARLY:
+        if self._is_forced_before_its_time(name) or self._now >= self.due(name) - _EARLY:
             return
         left = [
             _key(pod)

@@ -40,7 +40,7 @@ AWAY: Final = 2.0
 """Seconds that it takes the manager to begin anew."""
 LEAST: Final = 20
 """So many writes there are at least, or the drain was not what it claims to be."""
-STEP: Final = 4 if THOROUGH else 9
+STEP: Final = 6 if THOROUGH else 12
 """One write in so many: all of them take minutes."""
 
 
