@@ -29,7 +29,7 @@ from tests.simulation.drains.many_nodes import (
 )
 from tests.thoroughness import THOROUGH
 
-NODES_DRAINED = 100 if THOROUGH else 20
+NODES_DRAINED = 100 if THOROUGH else 16
 DRAIN_TIMEOUT = timedelta(minutes=10)
 PATIENCE = timedelta(minutes=3)
 BLOCKED = ("leaving-0", "leaving-1", "leaving-2")

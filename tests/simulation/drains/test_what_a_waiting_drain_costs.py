@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import orjson
+import pytest
 
 from mcm.api.core import PODS, VOLUME_ATTACHMENTS
 from mcm.api.machine import MACHINES
@@ -69,6 +71,24 @@ def test_the_record_is_written_once_for_each_pod_with_a_volume() -> None:
     run_virtual(main)
 
 
+def test_what_holds_a_drain_up_is_told_now_and_then_however_often_it_looks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with Simulation(seed=54) as sim:
+            others = [pod(f"p{n}", "m", grace=30 + 7 * n) for n in range(30)]
+            kept = [budget("kept", maxUnavailable=0), pod("kept", "m", app="kept")]
+            await _fill(sim, [*kept, *others], pods=31)
+            await sim.client.delete(MACHINES, "m", namespace="default")
+            await sim.until(lambda: len(objects(sim, PODS)) == 1, within=270)
+            assert _told(caplog) == 1
+            await sim.pass_time(1800)
+            assert 1 <= _told(caplog) <= 7
+
+    with caplog.at_level(logging.WARNING):
+        run_virtual(main)
+
+
 def test_who_waits_asks_nothing() -> None:
     """For a pod that takes its time, for one that a budget holds, for volumes that do not leave."""
 
@@ -109,6 +129,10 @@ async def _fill(sim: Simulation, manifests: Iterable[Manifest], *, pods: int) ->
     await sim.apply(manifests)
     await sim.until(lambda: _running(sim) == pods, within=120)
     await sim.pass_time(10)
+
+
+def _told(caplog: pytest.LogCaptureFixture) -> int:
+    return sum("(DrainBlocked)" in record.getMessage() for record in caplog.records)
 
 
 def _running(sim: Simulation) -> int:
