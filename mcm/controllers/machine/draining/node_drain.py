@@ -100,6 +100,7 @@ class NodeDrain:
     async def withdraw(self, machine: Machine) -> Machine:
         """The same, and have a machine that lives on say nothing of it any more."""
         self.abandon(machine)
+        machine = await self._record.remove(machine)
         return await self._control.write_status(machine, withdrawn(machine.status))
 
     def _begin(self, memory: DrainMemory, machine: Machine) -> None:

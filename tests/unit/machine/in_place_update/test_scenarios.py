@@ -10,6 +10,7 @@ import pytest
 from mcm.api.core import NODES, PODS
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject
+from mcm.api.names import ANNOTATION_DRAIN_RECORD
 from mcm.client.transport import Request
 from mcm.controllers.in_place_marks import Stage
 from tests.unit.machine.bench import Bench, bench, on_bench, with_settings
@@ -158,10 +159,13 @@ def test_labels_removed_midway_call_the_update_off(
             await until_stage(b, stage)
             await b.settle()
             assert (await b.node()).spec.unschedulable
+            record = ANNOTATION_DRAIN_RECORD in (await b.machine()).metadata.annotations
+            assert record == (stage is Stage.SELECTED)
             await label(b, NEITHER | left)
             await until_stage(b, Stage.CANDIDATE if left else None)
             await b.until_phase("Running")
             await b.settle()
+            assert ANNOTATION_DRAIN_RECORD not in (await b.machine()).metadata.annotations
             node = await b.node()
             assert not node.spec.unschedulable
             assert OURS not in node.metadata.annotations
