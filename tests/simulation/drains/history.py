@@ -45,6 +45,8 @@ FLEET: Final = 4
 APPS: Final = ("web", "late", "db", "log")
 RECOVERY: Final = 15.0
 """Seconds in which mirrors are as the server again, once nothing keeps them from it."""
+RELISTED: Final = 45.0
+"""The same where a process begins while a list is refused: it tries again later and later."""
 _STORAGE: Final = "simulation.machine.sapcloud.io/"
 _MIRRORED: Final = ("/pods", "/poddisruptionbudgets", "/volumeattachments")
 
@@ -264,7 +266,7 @@ class DrainHistory:
         self._tell("the network is well")
         self.sim.faults.clear()
         self.sim.faults.cut_watches(WatchEnd.CLOSED)
-        self.ledger.well_after(RECOVERY)
+        self.ledger.well_after(RELISTED)
 
     # ---- inside ----------------------------------------------------------------------------------
 
