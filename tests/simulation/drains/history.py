@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeAlias, final
 
@@ -95,7 +96,8 @@ class DrainHistory:
         await self._mend_network()
         on: JSONObject = {"spec": {"powerState": PowerState.ON}}
         for name in self._names(VIRTUAL_MACHINES):
-            await self.sim.client.patch(VIRTUAL_MACHINES, name, on, namespace=NAMESPACE)
+            with suppress(NotFound):  # it goes in this moment
+                await self.sim.client.patch(VIRTUAL_MACHINES, name, on, namespace=NAMESPACE)
 
     @property
     def all_gone(self) -> bool:
