@@ -13,7 +13,7 @@ from mcm.api.timestamps import rfc3339, whole_seconds
 from mcm.client.errors import ApiError, Conflict, KubeError, NotFound
 from mcm.client.requests import PatchType
 from mcm.controllers.machine import status
-from mcm.controllers.machine.draining.condition import carried_over
+from mcm.controllers.machine.draining.condition import carried_over, withdrawn
 from mcm.controllers.machine.draining.mark import Mark
 from mcm.controllers.machine.draining.node_drain import NodeDrain
 from mcm.controllers.machine.draining.request import (
@@ -218,6 +218,8 @@ class _Pass:
         await self._patch(marks)
         if draining:
             return await self._drain(node)
+        if failed:
+            self._shown = withdrawn(self._machine.status)  # should that have got lost at its end
         await self._say(node_condition.DRAINED if failed else "")
         return DONE, _NONE
 

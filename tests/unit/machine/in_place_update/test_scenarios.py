@@ -13,6 +13,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_DRAIN_RECORD
 from mcm.client.transport import Request
 from mcm.controllers.in_place_marks import Stage
+from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from tests.unit.machine.bench import Bench, bench, on_bench, with_settings
 from tests.unit.machine.in_place_update.actors import (
     BOTH,
@@ -41,6 +42,11 @@ OURS = "node.machine.sapcloud.io/cordoned-by-mcm"
 
 async def description(b: Bench) -> str:
     return (await b.machine()).status.last_operation.description
+
+
+async def says_drained(b: Bench) -> bool:
+    """Whether the machine says anything of a drain."""
+    return find_own((await b.machine()).status, OwnCondition.DRAINED) is not None
 
 
 def gets(b: Bench) -> int:
@@ -161,11 +167,14 @@ def test_labels_removed_midway_call_the_update_off(
             assert (await b.node()).spec.unschedulable
             record = ANNOTATION_DRAIN_RECORD in (await b.machine()).metadata.annotations
             assert record == (stage is Stage.SELECTED)
+            await b.settle(15)
+            assert await says_drained(b) == (stage is Stage.SELECTED)
             await label(b, NEITHER | left)
             await until_stage(b, Stage.CANDIDATE if left else None)
             await b.until_phase("Running")
             await b.settle()
             assert ANNOTATION_DRAIN_RECORD not in (await b.machine()).metadata.annotations
+            assert not await says_drained(b)
             node = await b.node()
             assert not node.spec.unschedulable
             assert OURS not in node.metadata.annotations

@@ -317,6 +317,8 @@ async def test_a_drain_that_a_budget_holds_back_is_said_so_and_goes_on() -> None
         await b.settle(60)
         assert await b.exists(PODS, "p")
         assert await taints(b) == [TAINT_PRESERVED]
+        said = find_own((await b.machine()).status, OwnCondition.DRAINED)
+        assert said is not None and "disruption budget: default/p since" in said.message
         await b.allow("b", 1)
         await b.settle(5)
         assert await b.finish_leaving_pods() == ["p"]
@@ -326,6 +328,28 @@ async def test_a_drain_that_a_budget_holds_back_is_said_so_and_goes_on() -> None
         assert held[2].startswith("Preserved node drained successfully.")
         status = (await b.machine()).status
         assert find_own(status, OwnCondition.PRESERVATION_APPLIED) is None
+        assert find_own(status, OwnCondition.DRAINED) is None
+
+
+@on_bench
+async def test_a_machine_that_recovers_in_the_middle_of_its_drain_says_nothing_of_it() -> None:
+    async with bench() as b:
+        await b.make_class()
+        await b.running()
+        await b.run_pod("p", labels={"app": "a"})
+        await b.make_budget("b", labels={"app": "a"}, allowed=0)
+        await fail_soon(b)
+        await annotate_machine(b, "now")
+        await b.until_phase("Failed", within=HEALTH_TIMEOUT)
+        await b.settle(60)
+        assert find_own((await b.machine()).status, OwnCondition.DRAINED) is not None
+        await b.set_ready("m", "True")
+        await b.until_phase("Running")
+        await b.settle()
+        assert find_own((await b.machine()).status, OwnCondition.DRAINED) is None
+        b.writes.clear()
+        await b.settle(600)
+        assert not b.writes
 
 
 async def fail_soon(b: Bench) -> None:
