@@ -19,7 +19,7 @@ from mcm.drain.volumes.handover_record import (
 from mcm.drain.volumes.holding import Holding
 from mcm.drain.volumes.lane_widths import LaneWidths
 from mcm.drain.volumes.lanes import Lanes
-from mcm.drain.volumes.node_volumes import NodeVolumes, node_volumes
+from mcm.drain.volumes.node_volumes import NodeVolumes, is_shareable, node_volumes
 from mcm.drain.volumes.volume_stores import VolumeStores
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "claim_keys_of",
     "claims_of",
     "handover_json",
+    "is_shareable",
     "node_volumes",
     "of_nobody",
     "opened",

@@ -276,6 +276,12 @@ def unit_of(holdings: Iterable[Holding]) -> Unit:
     return Unit(frozenset(volumes), frozenset(attachers))
 
 
+def is_shareable(volume: PersistentVolume | None) -> bool:
+    """Tell whether several Nodes may have the volume, so that nobody waits until one lets it go. Of
+    one that is not known, that is not known either."""
+    return bool(_shared_by(_modes(None, volume)))
+
+
 def _shared_by(modes: Sequence[str]) -> Sequence[str]:
     return [mode for mode in _SHARED_MODES if mode in modes]
 

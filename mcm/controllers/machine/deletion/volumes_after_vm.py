@@ -24,6 +24,8 @@ from mcm.controllers.machine.memory import Detachment
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
 from mcm.controllers.wording import first_few
+from mcm.drain.volumes import is_shareable
+from mcm.drain.volumes.identity import identity_of
 from mcm.events import EventType
 
 LONGEST: Final = timedelta(seconds=30)
@@ -60,34 +62,53 @@ class VolumesAfterVM:
         """Return what to do before the Node may be deleted; None: nothing."""
         if not last_operation.says_vm_deleted(machine.status.last_operation):
             return None
-        attachments = attachments_on(self._target.attachments, node.metadata.name)
-        if not attachments and not node.status.volumes_attached:
+        attachments, listed = self._exclusive(node)
+        if not attachments and not listed:
             self._under_way.pop(machine.metadata.uid, None)
             return None
         if self._target.owners.find(machine).obstacle:
             return None
         detachment = self._under_way.get(machine.metadata.uid)
         if detachment is None:
-            detachment = await self._begun(machine, node, attachments)
+            detachment = await self._begun(machine, node, attachments, len(listed))
         if detachment is None:
             return None
         left = (detachment.since + self._limit - self._control.now()).total_seconds()
         if left <= 0:
-            self._tell_left(machine, node, attachments)
+            self._tell_left(machine, node, [a.metadata.name for a in attachments] or listed)
             self._under_way.pop(machine.metadata.uid, None)
             return None
         if not detachment.by_taint and not await self._delete(attachments):
             left = min(left, _PAUSE)
         return await self._awaited(machine, node, detachment, left)
 
+    def _exclusive(self, node: Node) -> tuple[Sequence[VolumeAttachment], Sequence[str]]:
+        """Return the attachments for which others may have to wait, and the names in the Node's
+        status; what several Nodes may have keeps nobody waiting."""
+        volumes = self._target.volumes
+        attachments: list[VolumeAttachment] = []
+        shared: set[str] = set()
+        for attachment in attachments_on(self._target.attachments, node.metadata.name):
+            volume = volumes.get(attachment.spec.source.persistent_volume_name)
+            if volume is not None and is_shareable(volume):
+                shared.update(identity_of(volume).names)
+            else:
+                attachments.append(attachment)
+        names = (volume.name for volume in node.status.volumes_attached)
+        return attachments, [name for name in names if name not in shared]
+
     async def _begun(
-        self, machine: Machine, node: Node, attachments: Sequence[VolumeAttachment]
+        self,
+        machine: Machine,
+        node: Node,
+        attachments: Sequence[VolumeAttachment],
+        listed: int,
     ) -> Detachment | None:
         """Decide how; None where all that is attached is being detached without us."""
         now, given_up = self._control.now(), out_of_service_since(node)
         live = [a for a in attachments if a.metadata.deletion_timestamp is None]
         ending = len(attachments) - len(live)
-        if given_up is None and not live and len(node.status.volumes_attached) <= ending:
+        if given_up is None and not live and listed <= ending:
             return None
         if not self._limit:
             return None
@@ -98,7 +119,7 @@ class VolumesAfterVM:
         begun = Detachment(
             since=min(given_up or now, now),
             attachments=frozenset(a.metadata.uid for a in attachments),
-            volumes=max(len(attachments), len(node.status.volumes_attached)),
+            volumes=max(len(attachments), listed),
             by_taint=by_taint,
         )
         self._under_way[machine.metadata.uid] = begun
@@ -148,11 +169,7 @@ class VolumesAfterVM:
             return await self._record.written(self._record.proceed(machine, said))
         return Outcome(after=left, reason="volumes of a deleted VM are being detached")
 
-    def _tell_left(
-        self, machine: Machine, node: Node, attachments: Sequence[VolumeAttachment]
-    ) -> None:
-        names = [a.metadata.name for a in attachments]
-        names = names or [v.name for v in node.status.volumes_attached]
+    def _tell_left(self, machine: Machine, node: Node, names: Sequence[str]) -> None:
         shown = first_few(names, _NAMED, separator=", ")
         note = f"Volumes are still attached to node {node.metadata.name}: {shown}"
         self._control.tell(machine, EventType.WARNING, "VolumesLeftAttached", note)
