@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, TypeVar
-from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry
 
 M = TypeVar("M")
 
-# A registry refuses a second family of the same name; this is the memory of the first.
-_made: WeakKeyDictionary[CollectorRegistry, dict[object, object]] = WeakKeyDictionary()
+_FAMILIES: Final = "_mcm_families"
+"""Where a registry, which refuses a second family of the same name, keeps the first: on itself, so
+that both are gone together, although families may know whom they are registered with."""
 
 
 def once_per_registry(registry: CollectorRegistry, make: Callable[[CollectorRegistry], M]) -> M:
     """Return ``make(registry)``; for the same two arguments always the same object."""
-    families = _made.setdefault(registry, {})
+    families: dict[object, object] = vars(registry).setdefault(_FAMILIES, {})
     if make not in families:
         families[make] = make(registry)
     return families[make]  # type: ignore[return-value] # what this very make returned

@@ -68,7 +68,7 @@ def test_an_input_without_objects_is_no_success(tmp_path: Path) -> None:
 
 
 def test_the_samples_are_good() -> None:
-    samples = Path(sandbox_samples.__file__).parent
+    samples = Path(sandbox_samples.__file__).parent / "fleet"
     result = validate("-f", str(samples), "--strict", "--provider", "simulated")
     assert (result.exit_code, result.stdout) == (0, "")
 
