@@ -151,6 +151,12 @@ class Person:
         printed = self("get", kind, *self._selection(kind), "-o", "name").split()
         return sorted(line.partition("/")[2] for line in printed)
 
+    def staying(self, kind: str) -> list[str]:
+        """Return the names of those that nobody deletes, whatever phase they show."""
+        going = "{range .items[?(@.metadata.deletionTimestamp)]}{.metadata.name} {end}"
+        asked = self("get", kind, *self._selection(kind), "-o", f"jsonpath={going}").split()
+        return sorted(set(self.names(kind)) - set(asked))
+
     # ---- waiting --------------------------------------------------------------------------------
 
     def wait(self, what: str, target: str = "") -> None:

@@ -24,7 +24,7 @@ def a_broken_class_stops_the_update_and_says_why(person: Person) -> None:
     assert "InvalidArgument" in message
     assert "no image ubuntu-99" in message
     assert "mend what they say, or take the former template back" in message
-    kept = set(before) & set(person.names("mc"))
+    kept = set(before) & set(person.staying("mc"))
     assert kept, "what maxUnavailable allowed was gone before it was known, and no more"
     assert "no image ubuntu-99" in person.describe()
     assert len([e for e in person.events() if e.reason == "NewMachinesFailing"]) == 1
