@@ -23,6 +23,7 @@ from mcm.controllers.machine.deletion.flow import Deletion
 from mcm.controllers.machine.deletion.node_condition import TerminatingCondition
 from mcm.controllers.machine.deletion.node_name import NodeNameSearch
 from mcm.controllers.machine.deletion.node_object import NodeObjectDeletion
+from mcm.controllers.machine.deletion.out_of_service import OutOfService
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.release import Release
 from mcm.controllers.machine.deletion.steps import DeletionStep
@@ -193,11 +194,13 @@ class Assembly:
             telling=self.drain_telling,
         )
 
-    def _node_object(self, record: DeletionRecord) -> NodeObjectDeletion:
+    def _node_object(
+        self, record: DeletionRecord, out_of_service: OutOfService | None
+    ) -> NodeObjectDeletion:
         target, under_way = self.target, self.memory.detachments_after_vm
-        if target is None:
+        if target is None or out_of_service is None:
             return NodeObjectDeletion(None, record, None)
-        volumes = VolumesAfterVM(self.control, target, record, under_way)
+        volumes = VolumesAfterVM(self.control, target, record, under_way, out_of_service)
         return NodeObjectDeletion(target, record, volumes)
 
     def _deletion(self, tokens: BootstrapTokens | None) -> Deletion:
@@ -217,13 +220,14 @@ class Assembly:
             metrics=self.metrics,
             deleted=memory.deleted_vms,
         )
-        detach = VolumeDetachment(control, target, record, memory.detachments)
+        out_of_service = OutOfService(control, target) if target is not None else None
+        detach = VolumeDetachment(control, target, record, memory.detachments, out_of_service)
         steps = {
             DeletionStep.FIND_NODE: search.find,
             DeletionStep.DRAIN: drain.drain,
             DeletionStep.DETACH_VOLUMES: detach.detach,
             DeletionStep.DELETE_VM: vm.delete,
-            DeletionStep.DELETE_NODE: self._node_object(record).delete,
+            DeletionStep.DELETE_NODE: self._node_object(record, out_of_service).delete,
             DeletionStep.REMOVE_FINALIZER: Release(
                 control, record, tokens, memory.token_failures
             ).release,

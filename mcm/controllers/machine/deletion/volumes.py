@@ -7,31 +7,23 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, final
 
-from mcm.api.core import NODES, VOLUME_ATTACHMENTS, Node, VolumeAttachment
+from mcm.api.core import Node, VolumeAttachment
 from mcm.api.machine import LastOperation, Machine
-from mcm.client.errors import Conflict, KubeError, NotFound
-from mcm.client.server_version import ServerVersion
-from mcm.controllers.fanout import fan_out
-from mcm.controllers.indexes import attachments_on
 from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.backoff import Pace
-from mcm.controllers.machine.deletion.out_of_service import (
-    SINCE_RELEASE,
-    out_of_service_patch,
-    out_of_service_since,
-)
+from mcm.controllers.machine.deletion.attachments import delete_live, tell_left
+from mcm.controllers.machine.deletion.out_of_service import OutOfService, out_of_service_since
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.memory import Detachment
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.controllers.wording import first_few
 from mcm.drain.mode import is_kubelet_dead
+from mcm.drain.volumes import attachments_on
 from mcm.events import EventType
 
 _TRIES: Final = 5
 """Failed rounds after which attachments are left to the cluster's own controller."""
-_NAMED: Final = 3
 
 
 @final
@@ -49,18 +41,19 @@ class VolumeDetachment:
         target: TargetCluster | None,
         record: DeletionRecord,
         under_way: MutableMapping[str, Detachment],
+        out_of_service: OutOfService | None,
     ) -> None:
         self._control = control
         self._target = target
         self._record = record
         self._under_way = under_way
-        self._version = ServerVersion(target.client) if target is not None else None
+        self._out_of_service = out_of_service
 
     async def detach(self, machine: Machine) -> StepResult:
         """Go on with the detachment; return the machine with the next step's marker, or when to
         look again if nothing happens."""
         target, record, name = self._target, self._record, machine.node_name
-        if target is None:
+        if target is None or self._out_of_service is None:
             return record.proceed(machine, last_operation.no_target_cluster())
         node = target.nodes.get(name)
         if node is None:
@@ -68,20 +61,31 @@ class VolumeDetachment:
             return record.proceed(machine, gone)
         if obstacle := target.owners.find(machine).obstacle:
             return record.proceed(machine, last_operation.detach_skipped(obstacle))
-        result = await (await self._round(target, node, machine)).go_on()
+        round_ = await self._round(target, self._out_of_service, node, machine)
+        result = await round_.go_on()
         if not isinstance(result, Outcome):
             self._under_way.pop(machine.metadata.uid, None)
         return result
 
-    async def _round(self, target: TargetCluster, node: Node, machine: Machine) -> _Round:
+    async def _round(
+        self, target: TargetCluster, out_of_service: OutOfService, node: Node, machine: Machine
+    ) -> _Round:
         uid = machine.metadata.uid
         if uid not in self._under_way:
-            self._under_way[uid] = await self._begun(target, node)
+            self._under_way[uid] = await self._begun(target, out_of_service, node)
         return _Round(
-            self._control, target, self._record, self._under_way, machine=machine, node=node
+            self._control,
+            target,
+            self._record,
+            self._under_way,
+            out_of_service,
+            machine=machine,
+            node=node,
         )
 
-    async def _begun(self, target: TargetCluster, node: Node) -> Detachment:
+    async def _begun(
+        self, target: TargetCluster, out_of_service: OutOfService, node: Node
+    ) -> Detachment:
         """Look at what there is to detach, and decide how."""
         now = self._control.now()
         found = frozenset(
@@ -91,8 +95,7 @@ class VolumeDetachment:
         by_taint = out_of_service_since(node) is not None or (
             volumes > 0
             and is_kubelet_dead(node.status.conditions, now)
-            and self._version is not None
-            and await self._version.is_at_least(*SINCE_RELEASE)
+            and await out_of_service.is_heeded()
         )
         return Detachment(now, found, volumes, by_taint)
 
@@ -107,6 +110,7 @@ class _Round:
         target: TargetCluster,
         record: DeletionRecord,
         under_way: MutableMapping[str, Detachment],
+        out_of_service: OutOfService,
         *,
         machine: Machine,
         node: Node,
@@ -115,6 +119,7 @@ class _Round:
         self._target = target
         self._record = record
         self._under_way = under_way
+        self._out_of_service = out_of_service
         self._detachment = under_way[machine.metadata.uid]
         self._machine = machine
         self._node = node
@@ -136,45 +141,24 @@ class _Round:
 
     async def _given_up_since(self) -> datetime | None:
         """Give the Node up, unless it is; return since when. None: the server does not let us."""
-        now = self._control.now()
-        patch = out_of_service_patch(self._node, now)
-        if patch is None:
-            return min(out_of_service_since(self._node) or now, now)
-        try:
-            self._node = await self._target.writer.patch(NODES, self._name, patch)
-        except Conflict:
-            raise
-        except KubeError as error:
-            note = f"Node {self._name} could not be tainted as out of service: {error}"
-            self._control.tell(self._machine, EventType.WARNING, "NotOutOfService", note)
+        node = await self._out_of_service.give_up(self._machine, self._node, "its kubelet is dead")
+        if node is None:
             self._under_way[self._machine.metadata.uid] = replace(self._detachment, by_taint=False)
             return None
-        note = f"Node {self._name} is tainted as out of service: its kubelet is dead"
-        self._control.tell(self._machine, EventType.WARNING, "OutOfService", note)
-        return now
+        self._node, now = node, self._control.now()
+        return min(out_of_service_since(node) or now, now)
 
     # ---- by ourselves ----------------------------------------------------------------------------
 
     async def _delete(self, *, then_wait: bool) -> StepResult:
-        live = [a for a in self._left() if a.metadata.deletion_timestamp is None]
-        errors = await fan_out(self._delete_one, live)
-        if errors:
+        if errors := await delete_live(self._target.writer, self._left()):
             return await self._failed("; ".join(sorted(map(str, errors))))
         since = self._deleted_since()
         if then_wait and since is not None and (wait := self._seconds_left(since)):
             return await self._await(since, wait, last_operation.detaching)
         if left := self._left():
-            names = first_few([a.metadata.name for a in left], _NAMED, separator=", ")
-            note = f"Volumes are still attached to node {self._name}: {names}"
-            self._control.tell(self._machine, EventType.WARNING, "VolumesLeftAttached", note)
+            tell_left(self._control, self._machine, self._name, [a.metadata.name for a in left])
         return await self._proceed(last_operation.no_live_attachments(self._name))
-
-    async def _delete_one(self, attachment: VolumeAttachment) -> None:
-        meta = attachment.metadata
-        try:
-            await self._target.writer.delete(VOLUME_ATTACHMENTS, meta.name, uid=meta.uid)
-        except (NotFound, Conflict):
-            return  # gone, or another one of that name
 
     def _deleted_since(self) -> datetime | None:
         """Return since when what is left is being deleted; None if nothing is left."""

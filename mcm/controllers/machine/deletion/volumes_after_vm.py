@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, final
 
-from mcm.api.core import NODES, VOLUME_ATTACHMENTS, Node, VolumeAttachment
+from mcm.api.core import Node, VolumeAttachment
 from mcm.api.machine import Machine
-from mcm.client.errors import Conflict, KubeError, NotFound
-from mcm.client.server_version import ServerVersion
-from mcm.controllers.fanout import fan_out
-from mcm.controllers.indexes import attachments_on
 from mcm.controllers.machine import last_operation
-from mcm.controllers.machine.deletion.out_of_service import (
-    SINCE_RELEASE,
-    out_of_service_patch,
-    out_of_service_since,
-)
+from mcm.controllers.machine.deletion.attachments import delete_live, live, tell_left
+from mcm.controllers.machine.deletion.out_of_service import OutOfService, out_of_service_since
 from mcm.controllers.machine.deletion.record import DeletionRecord
 from mcm.controllers.machine.deletion.steps import StepResult
 from mcm.controllers.machine.memory import Detachment
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.runtime import Outcome
-from mcm.controllers.wording import first_few
-from mcm.drain.volumes import is_shareable
+from mcm.drain.volumes import attachments_on, is_shareable
 from mcm.drain.volumes.identity import identity_of
-from mcm.events import EventType
 
 LONGEST: Final = timedelta(seconds=30)
 """What attachments may delay a Node's deletion at most; less if the detach timeout is shorter."""
 _PAUSE: Final = 5.0
 """Seconds after which attachments that could not be deleted are tried again."""
-_NAMED: Final = 3
 
 
 @final
@@ -50,12 +40,13 @@ class VolumesAfterVM:
         target: TargetCluster,
         record: DeletionRecord,
         under_way: MutableMapping[str, Detachment],
+        out_of_service: OutOfService,
     ) -> None:
         self._control = control
         self._target = target
         self._record = record
         self._under_way = under_way
-        self._version = ServerVersion(target.client)
+        self._out_of_service = out_of_service
         self._limit = min(LONGEST, control.defaults.pv_detach_timeout)
 
     async def wait(self, machine: Machine, node: Node) -> StepResult | None:
@@ -75,10 +66,11 @@ class VolumesAfterVM:
             return None
         left = (detachment.since + self._limit - self._control.now()).total_seconds()
         if left <= 0:
-            self._tell_left(machine, node, [a.metadata.name for a in attachments] or listed)
+            names = [a.metadata.name for a in attachments] or listed
+            tell_left(self._control, machine, node.metadata.name, names)
             self._under_way.pop(machine.metadata.uid, None)
             return None
-        if not detachment.by_taint and not await self._delete(attachments):
+        if not detachment.by_taint and await delete_live(self._target.writer, attachments):
             left = min(left, _PAUSE)
         return await self._awaited(machine, node, detachment, left)
 
@@ -106,15 +98,14 @@ class VolumesAfterVM:
     ) -> Detachment | None:
         """Decide how; None where all that is attached is being detached without us."""
         now, given_up = self._control.now(), out_of_service_since(node)
-        live = [a for a in attachments if a.metadata.deletion_timestamp is None]
-        ending = len(attachments) - len(live)
-        if given_up is None and not live and listed <= ending:
+        ending = len(attachments) - len(live(attachments))
+        if given_up is None and ending == len(attachments) and listed <= ending:
             return None
         if not self._limit:
             return None
         by_taint = given_up is not None or (
-            await self._version.is_at_least(*SINCE_RELEASE)
-            and await self._given_up(machine, node, now)
+            await self._out_of_service.is_heeded()
+            and await self._out_of_service.give_up(machine, node, "its VM is deleted") is not None
         )
         begun = Detachment(
             since=min(given_up or now, now),
@@ -124,34 +115,6 @@ class VolumesAfterVM:
         )
         self._under_way[machine.metadata.uid] = begun
         return begun
-
-    async def _given_up(self, machine: Machine, node: Node, now: datetime) -> bool:
-        """Give the Node up; tell whether the server let us."""
-        name, patch = node.metadata.name, out_of_service_patch(node, now)
-        assert patch is not None
-        try:
-            await self._target.writer.patch(NODES, name, patch)
-        except Conflict:
-            raise
-        except KubeError as error:
-            note = f"Node {name} could not be tainted as out of service: {error}"
-            self._control.tell(machine, EventType.WARNING, "NotOutOfService", note)
-            return False
-        note = f"Node {name} is tainted as out of service: its VM is deleted"
-        self._control.tell(machine, EventType.WARNING, "OutOfService", note)
-        return True
-
-    async def _delete(self, attachments: Sequence[VolumeAttachment]) -> bool:
-        """Delete what is not being deleted; tell whether all requests were taken."""
-        live = [a for a in attachments if a.metadata.deletion_timestamp is None]
-        return not await fan_out(self._delete_one, live)
-
-    async def _delete_one(self, attachment: VolumeAttachment) -> None:
-        meta = attachment.metadata
-        try:
-            await self._target.writer.delete(VOLUME_ATTACHMENTS, meta.name, uid=meta.uid)
-        except (NotFound, Conflict):
-            return  # gone, or another one of that name
 
     async def _awaited(
         self, machine: Machine, node: Node, detachment: Detachment, left: float
@@ -168,8 +131,3 @@ class VolumesAfterVM:
         if machine.status.last_operation.description != said.description:
             return await self._record.written(self._record.proceed(machine, said))
         return Outcome(after=left, reason="volumes of a deleted VM are being detached")
-
-    def _tell_left(self, machine: Machine, node: Node, names: Sequence[str]) -> None:
-        shown = first_few(names, _NAMED, separator=", ")
-        note = f"Volumes are still attached to node {node.metadata.name}: {shown}"
-        self._control.tell(machine, EventType.WARNING, "VolumesLeftAttached", note)
