@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcm.api.core import Node, VolumeAttachment
+from mcm.api.core import Node
 from mcm.api.machine import Machine, MachineClass
-from mcm.api.meta import T
 from mcm.api.names import KIND_MACHINE_CLASS, LABEL_NODE_MACHINE_NAME
 from mcm.controllers.provider import secret_keys_of
-from mcm.informers.index import IndexFunction
 from mcm.informers.store import Store
 
 _BY_NODE = "machines by node"
@@ -21,41 +19,28 @@ _BY_PROVIDER_ID = "machines by provider ID"
 _CLASSES_BY_SECRET = "classes by secret"
 _NODES_BY_MACHINE = "nodes by machine"
 _NODES_BY_PROVIDER_ID = "nodes by provider ID"
-_ATTACHMENTS_BY_NODE = "attachments by node"
-
-
-def add_index(store: Store[T], name: str, function: IndexFunction[T]) -> None:
-    """Add an index, unless another controller that shares the store did."""
-    try:
-        store.add_index(name, function)
-    except ValueError:
-        return
 
 
 def index_machines(machines: Store[Machine]) -> None:
     """Make the functions below work on ``machines``; may be called more than once."""
-    add_index(machines, _BY_NODE, lambda m: (m.node_name,) if m.node_name else ())
-    add_index(machines, _BY_CLASS, class_keys_of)
-    add_index(
-        machines, _BY_PROVIDER_ID, lambda m: (m.spec.provider_id,) if m.spec.provider_id else ()
+    machines.ensure_index(_BY_NODE, lambda m: (m.node_name,) if m.node_name else ())
+    machines.ensure_index(_BY_CLASS, class_keys_of)
+    machines.ensure_index(
+        _BY_PROVIDER_ID, lambda m: (m.spec.provider_id,) if m.spec.provider_id else ()
     )
 
 
 def index_classes(classes: Store[MachineClass]) -> None:
     """Make ``classes_using`` work; may be called more than once."""
-    add_index(classes, _CLASSES_BY_SECRET, secret_keys_of)
+    classes.ensure_index(_CLASSES_BY_SECRET, secret_keys_of)
 
 
 def index_nodes(nodes: Store[Node]) -> None:
     """Make ``nodes_claiming`` and the like work; may be called more than once."""
-    add_index(nodes, _NODES_BY_MACHINE, _machine_named_on)
-    add_index(
-        nodes, _NODES_BY_PROVIDER_ID, lambda n: (n.spec.provider_id,) if n.spec.provider_id else ()
+    nodes.ensure_index(_NODES_BY_MACHINE, _machine_named_on)
+    nodes.ensure_index(
+        _NODES_BY_PROVIDER_ID, lambda n: (n.spec.provider_id,) if n.spec.provider_id else ()
     )
-
-
-def index_attachments(attachments: Store[VolumeAttachment]) -> None:
-    add_index(attachments, _ATTACHMENTS_BY_NODE, lambda a: (a.spec.node_name,))
 
 
 def machines_on(machines: Store[Machine], node_name: str) -> Sequence[Machine]:
@@ -93,12 +78,6 @@ def nodes_claiming(nodes: Store[Node], machine_name: str) -> Sequence[Node]:
 def nodes_of_provider_id(nodes: Store[Node], provider_id: str) -> Sequence[Node]:
     """Return the Nodes that say they are that VM's."""
     return nodes.by_index(_NODES_BY_PROVIDER_ID, provider_id) if provider_id else ()
-
-
-def attachments_on(
-    attachments: Store[VolumeAttachment], node_name: str
-) -> Sequence[VolumeAttachment]:
-    return attachments.by_index(_ATTACHMENTS_BY_NODE, node_name)
 
 
 def _machine_named_on(node: Node) -> Iterable[str]:

@@ -21,8 +21,8 @@ from mcm.controllers.indexes import (
     nodes_claiming,
     nodes_of_provider_id,
 )
-from mcm.controllers.wording import first_few
 from mcm.informers.store import Store
+from mcm.wording import first_few
 
 _JOINING = ("", MachinePhase.PENDING, MachinePhase.CRASH_LOOP_BACK_OFF)
 """In these phases the Node that a machine names may be yet to come."""

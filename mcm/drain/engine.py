@@ -6,12 +6,10 @@ record, and calls again when what was looked at has changed, or after the time t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, final
 
 from mcm.clock import Clock
-from mcm.drain.answers import Meaning, meaning_of
 from mcm.drain.budgets import Allowances, Disruptions
 from mcm.drain.execution import Action, Answer, Answered, AnswerKind, PodRequests
 from mcm.drain.memory import Asked, DrainMemory, Watched
@@ -20,6 +18,7 @@ from mcm.drain.observation import Observation
 from mcm.drain.pass_turns import LOOK_AGAIN, PassTurns
 from mcm.drain.plan import PassPlan, Situation, carried_on, plan_by_force, plan_gently
 from mcm.drain.record import Record
+from mcm.drain.refusal import Meaning, meaning_of
 from mcm.drain.request import DrainRequest
 from mcm.drain.result import Done, DrainResult, Quiet, TimedOut, Working
 from mcm.drain.selection import (
@@ -34,6 +33,7 @@ from mcm.drain.snapshot import Snapshot
 from mcm.drain.surge import Prepared, Surges
 from mcm.drain.volumes import Handover, LaneWidths, opened
 from mcm.drain.witness import DrainWitness, NoWitness
+from mcm.wording import first_few
 
 QUIET_FOR: Final = 1.0
 """Seconds after the Node was marked in which the scheduler may not know of it yet. Where no pod
@@ -166,7 +166,8 @@ class _Pass:
         )
         answers = {a.action.pod.metadata.uid: a.answer for a in answered}
         refused = (_refused(a, answers.get(a.pod.metadata.uid)) for a in plan.actions)
-        return Done(self._mode.force, _listed(refusal for refusal in refused if refusal))
+        listed = first_few(sorted(filter(None, refused)), _NAMED, separator="; ")
+        return Done(self._mode.force, listed)
 
     # ---- by eviction -----------------------------------------------------------------------------
 
@@ -338,10 +339,3 @@ def _refused(action: Action, answer: Answer | None) -> str:
         return ""
     reason = answer.text if answer is not None else "the server has too much to do"
     return f"pod {action.pod.metadata.key}: {reason}"
-
-
-def _listed(texts: Iterable[str]) -> str:
-    """Join the first few in a stable order, and count the rest."""
-    ordered = sorted(texts)
-    more = len(ordered) - _NAMED
-    return "; ".join([*ordered[:_NAMED], *([f"and {more} more"] if more > 0 else [])])

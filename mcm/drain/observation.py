@@ -22,7 +22,7 @@ from mcm.api.core import (
 )
 from mcm.api.meta import KubeObject, Resource
 from mcm.clock import Clock
-from mcm.drain.selection import is_finished
+from mcm.drain.pods import is_finished
 from mcm.drain.snapshot import Snapshot
 from mcm.drain.volumes import Handover, NodeVolumes, VolumeStores
 from mcm.informers import InformerFactory, Store
@@ -37,10 +37,7 @@ _VOLUME_MIRRORS: Final[tuple[Resource[KubeObject], ...]] = (
 
 def index_pods(pods: Store[Pod]) -> None:
     """Make ``pods_on`` work; may be called more than once."""
-    try:
-        pods.add_index(_PODS_BY_NODE, lambda pod: (pod.spec.node_name,))
-    except ValueError:
-        return  # somebody who shares the store did
+    pods.ensure_index(_PODS_BY_NODE, lambda pod: (pod.spec.node_name,))
 
 
 def pods_on(pods: Store[Pod], node_name: str) -> Sequence[Pod]:

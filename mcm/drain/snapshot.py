@@ -29,7 +29,12 @@ class Snapshot:
     """Some pod awaits the scheduler: it may be on its way to the Node."""
     budgets_stale: str = ""
     """The same of budgets: then the server is asked, which knows."""
+    _views: dict[str, BudgetView] = field(default_factory=dict, init=False, compare=False)
+    """By pod UID, as a pass asks for each more than once, and selectors take time to match."""
 
     def budgets_of(self, pod: Pod) -> BudgetView:
-        """Return what its budgets say of the pod."""
-        return view_for(pod, self.budgets.get(pod.metadata.namespace, ()))
+        """Return what its budgets say of the pod, which is one of those on the Node."""
+        uid = pod.metadata.uid
+        if uid not in self._views:
+            self._views[uid] = view_for(pod, self.budgets.get(pod.metadata.namespace, ()))
+        return self._views[uid]

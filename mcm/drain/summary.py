@@ -12,6 +12,7 @@ from typing import Final
 
 from mcm.api.timestamps import rfc3339
 from mcm.drain.result import Cause, PodStanding
+from mcm.wording import first_few
 
 MOST_CAUSES: Final = 5
 MOST_PODS: Final = 3
@@ -67,7 +68,7 @@ def in_words(pods: Iterable[PodStanding], *, deadline: datetime) -> str:
 
 def _group(cause: Cause, pods: Sequence[PodStanding], deadline: datetime) -> str:
     pods = sorted(pods, key=lambda pod: (pod.pod, pod.uid))
-    names = _few([pod.pod for pod in pods[:MOST_PODS]], len(pods))
+    names = first_few([pod.pod for pod in pods], MOST_PODS)
     said = (pod.detail for pod in pods[:MOST_PODS] if pod.detail not in ("", cause.value))
     details = list(dict.fromkeys(map(_cut, said)))
     detail = f" ({', '.join(details)})" if details else ""
@@ -83,11 +84,6 @@ def _times(cause: Cause, pods: Sequence[PodStanding], deadline: datetime) -> str
     if until is not None and until < deadline and cause in _END:
         text += f", {_END[cause]} {rfc3339(until)}"
     return text
-
-
-def _few(names: Sequence[str], of: int) -> str:
-    rest = of - len(names)
-    return f"{', '.join(names)} and {rest} more" if rest else ", ".join(names)
 
 
 def _cut(detail: str) -> str:

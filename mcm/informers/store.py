@@ -75,6 +75,11 @@ class Store(Generic[T]):
         self._indexes[name] = Index(name, function, self._objects)
         self._every_index.append(self._indexes[name])
 
+    def ensure_index(self, name: str, function: IndexFunction[T]) -> None:
+        """The same, unless somebody who shares the store has added the index of that name."""
+        if name not in self._indexes:
+            self.add_index(name, function)
+
     def by_index(self, name: str, value: str) -> Sequence[T]:
         """Return the objects that have ``value``. Raises KeyError for an unknown index."""
         return self._indexes[name].find(value)

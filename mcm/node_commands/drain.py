@@ -16,7 +16,6 @@ from mcm.clock import Clock
 from mcm.cluster_commands.connecting import read_all
 from mcm.cluster_commands.running import Failed
 from mcm.cluster_commands.writing import tried_anew
-from mcm.controllers.wording import first_few
 from mcm.drain.budgets import Disruptions
 from mcm.drain.engine import QUIET_FOR, DrainEngine
 from mcm.drain.execution import Answered, PodRequests, Verb
@@ -38,6 +37,7 @@ from mcm.node_commands.marked_node import MarkedNode
 from mcm.node_commands.mirrors import Mirrors
 from mcm.node_commands.order import Order
 from mcm.node_commands.progress import Display, Progress
+from mcm.wording import first_few
 
 _LONGEST_WAIT: Final = 10.0
 """Seconds from one look at the mirrors to the next, which costs no request."""

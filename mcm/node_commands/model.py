@@ -24,13 +24,12 @@ from mcm.client.transport import Response, StreamResponse
 from mcm.client.verbs import ObjectClient
 from mcm.drain.execution import Verb
 from mcm.drain.observation import DrainStores, Observation
+from mcm.drain.pods import grace_of, is_finished
 from mcm.drain.request import Limits
-from mcm.drain.selection import is_finished
 from mcm.drain.volumes import Holding, claim_keys_of
 
 R = TypeVar("R")
 
-_DEFAULT_GRACE: Final = 30
 _ELSEWHERE: Final = "(another node)"
 _A_MOMENT: Final = timedelta(seconds=1)
 _OK: Final = Response(200, {}, b"{}")
@@ -210,12 +209,6 @@ def _grace_in(body: bytes) -> int | None:
 
 class _Options(msgspec.Struct, frozen=True, rename="camel"):
     grace_period_seconds: int | None = None
-
-
-def grace_of(pod: Pod) -> timedelta:
-    """Return the grace period that the server gives a pod which is asked to go."""
-    wanted = pod.spec.termination_grace_period_seconds
-    return timedelta(seconds=_DEFAULT_GRACE if wanted is None else max(0, wanted))
 
 
 def _successor_of(pod: Pod, number: str) -> Pod:

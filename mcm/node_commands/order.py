@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, final
 
-from mcm.controllers.wording import first_few
 from mcm.drain.record import Record
 from mcm.drain.request import DrainRequest, Limits, Purpose
 from mcm.drain.selection import Arrangement, RemarkKind, remarks_on
+from mcm.wording import first_few
 
 DEFAULT_TIMEOUT: Final = timedelta(hours=2)
 _NAMED: Final = 3

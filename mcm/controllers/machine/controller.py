@@ -7,9 +7,7 @@ from itertools import chain
 
 from mcm.api.core import (
     NODES,
-    PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS,
     PODS,
     SECRETS,
     VOLUME_ATTACHMENTS,
@@ -54,6 +52,7 @@ from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.provider import Places
 from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import Controller
+from mcm.drain.volumes import index_attachments
 from mcm.informers import Change, InformerFactory, Store
 from mcm.workqueue import WorkQueue
 
@@ -156,13 +155,11 @@ def _target(ctx: ControllerContext, machines: Store[Machine]) -> TargetCluster |
         writer=informers.writer,
         nodes=nodes,
         pods=informers.store(PODS),
-        budgets=informers.store(POD_DISRUPTION_BUDGETS),
-        claims=informers.store(PERSISTENT_VOLUME_CLAIMS),
         volumes=informers.store(PERSISTENT_VOLUMES),
         attachments=informers.store(VOLUME_ATTACHMENTS),
         owners=NodeOwners(machines, nodes, ctx.namespace),
     )
-    indexes.index_attachments(target.attachments)
+    index_attachments(target.attachments)
     return target
 
 

@@ -13,9 +13,7 @@ from mcm.api.core import (
     NODES,
     Node,
     PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
-    PodDisruptionBudget,
     Secret,
     VolumeAttachment,
 )
@@ -42,8 +40,6 @@ class TargetCluster:
     writer: ObjectWriter
     nodes: Store[Node]
     pods: Store[Pod]
-    budgets: Store[PodDisruptionBudget]
-    claims: Store[PersistentVolumeClaim]
     volumes: Store[PersistentVolume]
     attachments: Store[VolumeAttachment]
     owners: NodeOwners

@@ -15,7 +15,7 @@ from mcm.api.timestamps import whole_seconds
 from mcm.controllers.machine.last_operation import marker_in
 from mcm.controllers.machine.own_conditions import of_node, own
 from mcm.controllers.preconditions import for_this_version
-from mcm.controllers.wording import essence
+from mcm.wording import essence
 
 REPETITION_WINDOW = timedelta(minutes=30)
 """A failure that keeps being the same is written once in this time."""

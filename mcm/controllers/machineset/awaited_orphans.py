@@ -9,7 +9,7 @@ from typing import Final
 from mcm.api.machine import Machine, MachineSet
 from mcm.api.names import REASON_FAILED_CREATE
 from mcm.controllers.machineset.status import ReplicaFailure
-from mcm.controllers.wording import first_few
+from mcm.wording import first_few
 
 _PATIENCE: Final = timedelta(minutes=1)
 """The garbage collector needs seconds; nobody wants to read of those."""

@@ -37,7 +37,7 @@ from mcm.controllers.overshooting.limits import Limits
 from mcm.controllers.replicas.availability import is_available, min_ready_of
 from mcm.controllers.replicas.deletion_order import preserved_until
 from mcm.controllers.replicas.membership import is_terminating
-from mcm.controllers.wording import same_words
+from mcm.wording import same_words
 
 _GENERATED_NAME: Final = re.compile(r"[a-z0-9.-]+-[a-z0-9]{5}\b")
 

@@ -17,11 +17,8 @@ _ANY = ""
 
 def index_by_owner(store: Store[T]) -> None:
     """Make ``children_of`` and ``orphans_for`` work on ``store``; may be called more than once."""
-    try:
-        store.add_index(_BY_CONTROLLER, _controller_uid)
-        store.add_index(_ORPHANS, _orphan_labels)
-    except ValueError:
-        return  # another controller that shares the store was here first
+    store.ensure_index(_BY_CONTROLLER, _controller_uid)
+    store.ensure_index(_ORPHANS, _orphan_labels)
 
 
 def children_of(store: Store[T], owner_uid: str) -> Sequence[T]:

@@ -9,7 +9,7 @@ from mcm.api.machine import Machine
 from mcm.api.names import CONDITION_DRAINED, REASON_DRAIN_BLOCKED, STATUS_FALSE
 from mcm.api.timestamps import rfc3339
 from mcm.controllers.conditions import find
-from mcm.controllers.wording import first_few
+from mcm.wording import first_few
 
 _NAMED: Final = 3
 

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, Counter
 
 from mcm.api.machine import MACHINE_CLASSES, MachineClass
 from mcm.controllers.safety.orphans import Vm
-from mcm.controllers.wording import first_few
 from mcm.events import EventSink, EventType
 from mcm.metrics import once_per_registry
+from mcm.wording import first_few
 
 logger = logging.getLogger(__name__)
 

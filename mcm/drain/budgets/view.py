@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from mcm.api.core import Pod, PodDisruptionBudget
-from mcm.api.names import STATUS_TRUE
 from mcm.api.selectors import complaint_in, matches
 from mcm.drain.budgets.obstacles import Obstacle, is_unprocessed, obstacle_of
+from mcm.drain.pods import is_ready
 
 _SERVES_NOBODY: Final = frozenset({"Pending", "Succeeded", "Failed"})
-_READY: Final = "Ready"
 _ALWAYS_ALLOW: Final = "AlwaysAllow"
 
 
@@ -94,11 +93,6 @@ def _goes_without(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> bool:
         return True
     # Of several budgets the server does not ask the policy: it gives up before.
     return len(budgets) == 1 and not is_ready(pod) and _frees_broken_pods(budgets[0])
-
-
-def is_ready(pod: Pod) -> bool:
-    """Tell whether the pod counts as healthy for its budgets."""
-    return any(c.type == _READY and c.status == STATUS_TRUE for c in pod.status.conditions)
 
 
 def _frees_broken_pods(budget: PodDisruptionBudget) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from mcm.api.core import Pod
 from mcm.drain.memory import Asked
+from mcm.drain.pods import grace_of
 from mcm.drain.record import Record
 from mcm.drain.request import Limits
 from mcm.drain.volumes import Handover, Stage
@@ -18,7 +19,6 @@ EVICTION_INTERVAL: Final = timedelta(seconds=20)
 """What one of the allowed retries stands for."""
 UNSEEN_FOR: Final = timedelta(minutes=2)
 """After an accepted request without a sign of it in a mirror that is current, one asks again."""
-_DEFAULT_GRACE: Final = 30
 
 
 @final
@@ -48,12 +48,6 @@ def leaving(
         until = handover.asked_at + UNSEEN_FOR
         return Leaving(handover.asked_at, until) if now < until else None
     return None
-
-
-def grace_of(pod: Pod) -> timedelta:
-    """Return the grace period that the pod asks for."""
-    wanted = pod.spec.termination_grace_period_seconds
-    return timedelta(seconds=_DEFAULT_GRACE if wanted is None else max(0, wanted))
 
 
 def patience_ends(since: datetime, limits: Limits) -> datetime:

@@ -9,7 +9,6 @@ drain's record keeps. What people should know of a pod's place is for :func:`rem
 from __future__ import annotations
 
 from mcm.drain.selection.arrangement import Arrangement, Left, Stay, arrange, must_go
-from mcm.drain.selection.claims import claims_of, is_finished, uses_claims
 from mcm.drain.selection.comebacks import (
     CORDON,
     NO_COMEBACKS,
@@ -36,10 +35,7 @@ __all__ = [
     "WaveSettings",
     "arrange",
     "asked_surge",
-    "claims_of",
-    "is_finished",
     "must_go",
     "remarks_on",
-    "uses_claims",
     "with_eviction",
 ]

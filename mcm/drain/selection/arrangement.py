@@ -10,7 +10,7 @@ from typing import final
 
 from mcm.api.core import Pod, Taint
 from mcm.api.names import ANNOTATION_MIRROR_POD
-from mcm.drain.selection.claims import is_finished
+from mcm.drain.pods import is_finished
 from mcm.drain.selection.comebacks import CORDON, NO_COMEBACKS, Comebacks, returns_for_ever
 from mcm.drain.selection.waves import (
     ONE_WAVE,

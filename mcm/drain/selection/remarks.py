@@ -8,8 +8,8 @@ from enum import Enum, auto
 from typing import final
 
 from mcm.api.core import Pod
+from mcm.drain.pods import is_finished
 from mcm.drain.selection.arrangement import Arrangement, Stay
-from mcm.drain.selection.claims import is_finished
 from mcm.drain.selection.wishes import asked_surge, misread
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, final
 
 from mcm.api.core import Pod
 from mcm.api.tolerations import tolerates_everything
-from mcm.drain.selection.claims import is_finished, uses_claims
+from mcm.drain.pods import is_finished, uses_claims
 from mcm.drain.selection.wishes import INT32, asked_wave
 
 SYSTEM_NODE_CRITICAL: Final = 2_000_001_000

@@ -13,7 +13,8 @@ from mcm.api.core import Pod
 from mcm.api.names import CONDITION_NODE_READY, STATUS_TRUE
 from mcm.api.timestamps import whole_seconds
 from mcm.api.workloads import Deployment, RollingUpdate
-from mcm.drain.selection import SurgeKind, is_finished
+from mcm.drain.pods import is_finished
+from mcm.drain.selection import SurgeKind
 from mcm.drain.surge.marker import Marker, marker_of
 
 LONGEST: Final = timedelta(minutes=10)

@@ -16,7 +16,8 @@ from mcm.api.workloads import DEPLOYMENTS, Deployment
 from mcm.client.errors import ApiError, Conflict, KubeError, NotFound, ServerError, TooManyRequests
 from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
-from mcm.drain.selection import SurgeKind, asked_surge, is_finished
+from mcm.drain.pods import is_finished
+from mcm.drain.selection import SurgeKind, asked_surge
 from mcm.drain.surge.decision import (
     LONGEST,
     SLACK,

@@ -20,7 +20,7 @@ from mcm.drain.volumes.holding import Holding
 from mcm.drain.volumes.lane_widths import LaneWidths
 from mcm.drain.volumes.lanes import Lanes
 from mcm.drain.volumes.node_volumes import NodeVolumes, is_shareable, node_volumes
-from mcm.drain.volumes.volume_stores import VolumeStores
+from mcm.drain.volumes.volume_stores import VolumeStores, attachments_on, index_attachments
 
 __all__ = [
     "ClaimUse",
@@ -33,9 +33,11 @@ __all__ = [
     "UnreadableHandoverError",
     "VolumeStores",
     "advanced",
+    "attachments_on",
     "claim_keys_of",
     "claims_of",
     "handover_json",
+    "index_attachments",
     "is_shareable",
     "node_volumes",
     "of_nobody",

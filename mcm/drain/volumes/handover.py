@@ -12,13 +12,12 @@ from enum import StrEnum
 from typing import Final, final
 
 from mcm.api.core import Pod
+from mcm.drain.pods import grace_of
 from mcm.drain.request import Limits
 from mcm.drain.volumes.holding import Holding
 from mcm.drain.volumes.node_volumes import NodeVolumes
 from mcm.drain.volumes.successor import Predecessor, prospect_of
 
-_DEFAULT_GRACE: Final = 30
-"""Seconds that the API server gives a pod which asks for none."""
 _OF_NOBODY: Final = "attachment/"
 """Begins what stands for the UID of a pod that nobody saw; no UID of a pod has a slash."""
 
@@ -98,8 +97,7 @@ def opened(pod: Pod, view: NodeVolumes, now: datetime) -> Handover | None:
     if not volumes:
         return None
     owner = pod.metadata.controller_ref()
-    seconds = pod.spec.termination_grace_period_seconds
-    grace = timedelta(seconds=_DEFAULT_GRACE if seconds is None else seconds)
+    grace = grace_of(pod)
     ends = pod.metadata.deletion_timestamp
     asked_at = now if ends is None else min(now, ends - grace)
     return Handover(

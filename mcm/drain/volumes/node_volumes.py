@@ -8,18 +8,13 @@ from types import MappingProxyType
 from typing import Final, final
 
 from mcm.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment
+from mcm.drain.pods import is_finished
 from mcm.drain.volumes.claims import ClaimUse, claimed_by, claims_of, is_usable_by
 from mcm.drain.volumes.holding import Holding
 from mcm.drain.volumes.identity import Identity, identity_of, is_name_for
 
 _SHARED_MODES: Final = ("ReadWriteMany", "ReadOnlyMany")
-_FINISHED: Final = ("Succeeded", "Failed")
 _NO_IDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-
-
-def is_finished(pod: Pod) -> bool:
-    """Tell whether its containers have ended for good: it uses its volumes no more."""
-    return pod.status.phase in _FINISHED
 
 
 @final

@@ -6,17 +6,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, final
 
 from mcm.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment
-from mcm.api.meta import T
 from mcm.drain.volumes.claims import claim_keys_of, claimed_by
 from mcm.drain.volumes.handover import Handover
 from mcm.drain.volumes.identity import identity_of
 from mcm.drain.volumes.node_volumes import NodeVolumes, node_volumes
-from mcm.informers.index import IndexFunction
 from mcm.informers.store import Store
 
 _PODS_BY_CLAIM: Final = "pods by claim"
 _ATTACHMENTS_BY_VOLUME: Final = "attachments by volume"
-_ATTACHMENTS_TO_NODE: Final = "attachments to node"
+_ATTACHMENTS_BY_NODE: Final = "attachments by node"
+
+
+def index_attachments(attachments: Store[VolumeAttachment]) -> None:
+    """Make ``attachments_on`` work; may be called more than once."""
+    attachments.ensure_index(_ATTACHMENTS_BY_NODE, lambda a: (a.spec.node_name,))
+
+
+def attachments_on(
+    attachments: Store[VolumeAttachment], node_name: str
+) -> Sequence[VolumeAttachment]:
+    return attachments.by_index(_ATTACHMENTS_BY_NODE, node_name)
 
 
 @final
@@ -35,9 +44,9 @@ class VolumeStores:
         self._claims = claims
         self._volumes = volumes
         self._attachments = attachments
-        _add_index(pods, _PODS_BY_CLAIM, claim_keys_of)
-        _add_index(attachments, _ATTACHMENTS_BY_VOLUME, _volumes_of)
-        _add_index(attachments, _ATTACHMENTS_TO_NODE, lambda a: (a.spec.node_name,))
+        pods.ensure_index(_PODS_BY_CLAIM, claim_keys_of)
+        attachments.ensure_index(_ATTACHMENTS_BY_VOLUME, _volumes_of)
+        index_attachments(attachments)
 
     def view(
         self,
@@ -81,7 +90,7 @@ class VolumeStores:
     def _attached_to(self, node_name: str) -> Sequence[PersistentVolume]:
         names = {
             name
-            for attachment in self._attachments.by_index(_ATTACHMENTS_TO_NODE, node_name)
+            for attachment in attachments_on(self._attachments, node_name)
             for name in _volumes_of(attachment)
         }
         return [volume for name in sorted(names) if (volume := self._volumes.get(name))]
@@ -101,10 +110,3 @@ class VolumeStores:
 def _volumes_of(attachment: VolumeAttachment) -> Iterator[str]:
     if name := attachment.spec.source.persistent_volume_name:
         yield name
-
-
-def _add_index(store: Store[T], name: str, function: IndexFunction[T]) -> None:
-    try:
-        store.add_index(name, function)
-    except ValueError:
-        return  # somebody who shares the store did

@@ -17,12 +17,12 @@ from mcm.drain.selection import (
     Stay,
     WaveSettings,
     arrange,
-    claims_of,
     must_go,
     remarks_on,
     with_eviction,
 )
 from mcm.drain.selection.remarks import to_mend
+from mcm.drain.volumes import claim_keys_of
 from tests.unit.drain.pods import NOW, pod
 
 OURS, THEIRS = "machine.sapcloud.io/drain", "cluster.x-k8s.io/drain"
@@ -97,7 +97,8 @@ def test_a_pod_may_ask_to_be_awaited_until_it_completes() -> None:
 
 
 def test_claims_count_those_that_ephemeral_volumes_make() -> None:
-    assert claims_of(pod("p", claims=("data",), ephemeral=("cache",))) == ("data", "p-cache")
+    claiming = pod("p", claims=("data",), ephemeral=("cache",))
+    assert claim_keys_of(claiming) == ("default/data", "default/p-cache")
 
 
 # In which order ---------------------------------------------------------------------------------

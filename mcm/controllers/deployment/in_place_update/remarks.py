@@ -16,7 +16,7 @@ from mcm.api.names import (
 from mcm.api.strategies import is_orchestrated_by_people
 from mcm.controllers.deployment.conditions import Conditions
 from mcm.controllers.deployment.in_place_update.standing import Member, Standing, UpdateView
-from mcm.controllers.wording import first_few
+from mcm.wording import first_few
 
 _BEGINS: Final = " (In place: "
 _NAMED: Final = 3

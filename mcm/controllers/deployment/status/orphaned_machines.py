@@ -10,7 +10,7 @@ from mcm.api.machine import Machine
 from mcm.api.names import CONDITION_ORPHANED_MACHINES, REASON_NO_SET_ADOPTS, STATUS_TRUE
 from mcm.controllers.conditions import without
 from mcm.controllers.deployment.conditions import Conditions, with_text
-from mcm.controllers.wording import first_few
+from mcm.wording import first_few
 
 _NAMED: Final = 3
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from mcm.api.machine import MachineDeployment, MachineSet
 from mcm.api.names import ANNOTATION_SURGE_POOL
-from mcm.controllers.indexes import add_index
 from mcm.controllers.owning.triggers import same_but_for_status
 from mcm.informers import Change
 from mcm.informers.store import Store
@@ -24,7 +23,7 @@ def pool_of(deployment: MachineDeployment) -> str:
 
 def index_by_pool(deployments: Store[MachineDeployment]) -> None:
     """Make ``others_of`` work on ``deployments``; may be called more than once."""
-    add_index(deployments, _BY_POOL, _pool_keys)
+    deployments.ensure_index(_BY_POOL, _pool_keys)
 
 
 def others_of(

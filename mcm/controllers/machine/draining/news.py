@@ -14,11 +14,11 @@ from typing import Final, final
 from mcm.api.core import NodeCondition
 from mcm.api.timestamps import rfc3339
 from mcm.controllers.machine.draining.condition import USUAL
-from mcm.controllers.wording import first_few
 from mcm.drain.request import DrainRequest
 from mcm.drain.result import Cause, PodStanding
 from mcm.drain.summary import MOST_PODS, WORST_FIRST, in_words
 from mcm.events import EventType
+from mcm.wording import first_few
 
 PATIENCE: Final = timedelta(minutes=1)
 """A pod that is held for longer is worth an event; for less is how budgets work."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mcm.controllers.wording import first_few
 from mcm.drain.result import PodStanding
+from mcm.wording import first_few
 
 _NAMED: Final = 3
 

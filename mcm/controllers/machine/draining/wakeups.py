@@ -12,8 +12,7 @@ from mcm.api.core import Node, Pod, PodDisruptionBudget, VolumeAttachment
 from mcm.api.machine import Machine
 from mcm.controllers.indexes import machines_on
 from mcm.controllers.machine.memory import Drain
-from mcm.drain.budgets.view import is_ready
-from mcm.drain.selection import is_finished
+from mcm.drain.pods import is_finished, is_ready
 from mcm.drain.volumes import claim_keys_of
 from mcm.informers import Change, Store
 

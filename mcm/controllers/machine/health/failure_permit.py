@@ -14,7 +14,6 @@ from typing import final
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.api.names import LABEL_NAME
-from mcm.controllers.indexes import add_index
 from mcm.controllers.machine.node.settlement import REASON_CONTESTED
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.informers.store import Store
@@ -62,7 +61,7 @@ def is_waiting(machine: Machine) -> bool:
 
 def index_waiting(machines: Store[Machine]) -> None:
     """Make ``waiting_in`` work on ``machines``; may be called more than once."""
-    add_index(machines, _WAITING, lambda m: (group_of(m),) if is_waiting(m) else ())
+    machines.ensure_index(_WAITING, lambda m: (group_of(m),) if is_waiting(m) else ())
 
 
 def waiting_in(machines: Store[Machine], group: str) -> Iterator[Machine]:

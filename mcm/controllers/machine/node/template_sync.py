@@ -15,8 +15,8 @@ from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.controllers.node_ownership import is_managed, is_named
 from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import DONE, Outcome
-from mcm.controllers.wording import first_few, same_words
 from mcm.events import EventType
+from mcm.wording import first_few, same_words
 
 REASON_INVALID: Final = "InvalidNodeTemplate"
 REASON_REFUSED: Final = "NodeWriteRefused"
