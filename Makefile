@@ -31,14 +31,14 @@ check: $(VENV)/.development
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	MYPYPATH=examples/provider-directory $(BIN)/mypy -p mcm_provider_directory
-	$(BIN)/python tests/generated_files.py
+	$(BIN)/python -m tests.generated_files
 
 format: $(VENV)/.development
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 generate: $(VENV)/.development
-	$(BIN)/python tests/generated_files.py --write
+	$(BIN)/python -m tests.generated_files --write
 
 lock: $(VENV)/.development
 	{ echo "# Exact versions that the tests pass with; renewed by 'make lock'."; \

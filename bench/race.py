@@ -20,7 +20,7 @@ from bench.contestants import CONTESTANTS
 from bench.fleet import KINDS, Kind
 from bench.mirror import Race
 from mcm.clock import SystemClock
-from mcm.process import collect_rarely
+from mcm.garbage_collector import collect_rarely
 from mcm.workqueue.queue import WorkQueue
 
 R = TypeVar("R")

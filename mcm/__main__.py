@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import signal
 
+from mcm.garbage_collector import collect_rarely
+
 
 def main() -> None:
     """Run the command line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if ignored (nohup, &)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    collect_rarely()
     from mcm.cli import main as command_line
 
     command_line()

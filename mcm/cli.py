@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import platform
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import click
 
 from mcm import __version__
+from mcm.api.meta import JSONObject
 from mcm.api.validation import DEFAULT_MAX_REPLICAS
 from mcm.client.errors import ConfigurationError, KubeError
 from mcm.clock import SystemClock
-from mcm.flags import manager_flags, options_from
-from mcm.options import Options
+from mcm.configuration.command_line import ManagerCommand
+from mcm.configuration.configuration import Configuration
+from mcm.configuration.given import Source
 
 _CONTEXT = {
     "help_option_names": ["-h", "--help"],
@@ -36,19 +40,20 @@ def main() -> None:
     """Keeps fleets of VMs in the state that MachineDeployment objects declare."""
 
 
-@main.command()
-@manager_flags()
-def run(**values: Any) -> None:
+@main.command(cls=ManagerCommand)
+def run(*, configuration: Configuration) -> None:
     """Manage machines until told to stop.
 
     Connects to the clusters that the kubeconfigs name (or to the pod's own), wins the leases,
     and works.
+
+    A flag may be set on the command line, by an environment variable (MCM_LEADER_ELECT for
+    --leader-elect), or in the file of --config; what comes first in this list is obeyed.
     """
     from mcm.process import run_manager
 
-    options = _checked(options_from(values))
-    _log_to_stderr(options)
-    _complete(lambda stop: run_manager(options, stop))
+    _log_to_stderr(configuration)
+    _complete(lambda stop: run_manager(configuration.options, stop, places=configuration.places))
 
 
 @main.command()
@@ -69,6 +74,13 @@ def run(**values: Any) -> None:
 @click.option("--heartbeat-interval", default=5.0, show_default=True,
               type=click.FloatRange(min=0.1),
               help="Seconds between a kubelet's heartbeats.")  # fmt: skip
+@click.option("--authorization", default="AlwaysAllow", show_default=True,
+              type=click.Choice(("AlwaysAllow", "RBAC")),
+              help="Who may do what: everybody everything, or what roles and bindings "
+                   "say; who holds the kubeconfig may everything.")  # fmt: skip
+@click.option("--control-plane-node/--no-control-plane-node", default=False, show_default=True,
+              help="Have a Node from the first, for pods that must run before there "
+                   "are machines, as those of a chart.")  # fmt: skip
 @click.option("--log-format", default="text", show_default=True,
               type=click.Choice(("text", "json")), help="Form of the log lines.")  # fmt: skip
 @click.option("--v", "verbosity", default=0, show_default=True, help="4 and more is debug.")
@@ -79,6 +91,8 @@ def sandbox(
     samples: bool,
     node_grace: float,
     heartbeat_interval: float,
+    authorization: Literal["AlwaysAllow", "RBAC"],
+    control_plane_node: bool,
     log_format: str,
     verbosity: int,
 ) -> None:
@@ -100,11 +114,24 @@ def sandbox(
         samples=samples,
         node_grace=node_grace,
         heartbeat_interval=heartbeat_interval,
+        authorization=authorization,
+        control_plane_node=control_plane_node,
     )
     _complete(lambda stop: run_sandbox(settings, stop))
 
 
-@main.command()
+class _StartCommand(ManagerCommand):
+    """Takes the clusters to work on from where :mod:`mcm.launcher.clusters` looks for them."""
+
+    own_defaults: Mapping[str, object] = MappingProxyType({"address": "127.0.0.1"})
+
+    def below(self, ctx: click.Context) -> list[Source]:
+        from mcm.launcher.clusters import source_of
+
+        return [source_of(os.environ, ctx.params.get("dev_dir", Path("dev")))]
+
+
+@main.command(cls=_StartCommand)
 @click.option("--dev-dir", default="dev", show_default=True,
               type=click.Path(file_okay=False, path_type=Path),
               help="Folder of the development kubeconfigs.")  # fmt: skip
@@ -112,8 +139,19 @@ def sandbox(
               help="Show the fleet live; by default where the output is a terminal.")  # fmt: skip
 @click.option("--sandbox-port", default=7443, show_default=True, type=click.IntRange(0, 65535),
               help="Port of the sandbox on 127.0.0.1; 0 takes a free one.")  # fmt: skip
-@manager_flags(address="127.0.0.1")
-def start(*, dev_dir: Path, progress: bool | None, sandbox_port: int, **values: Any) -> None:
+@click.option("--install", is_flag=True,
+              help="Create what the cluster lacks of definitions and the namespace; shown first, "
+              "nothing that exists is changed.")  # fmt: skip
+@click.option("-y", "--yes", is_flag=True, help="Do not ask whether to --install.")
+def start(
+    *,
+    dev_dir: Path,
+    progress: bool | None,
+    sandbox_port: int,
+    install: bool,
+    yes: bool,
+    configuration: Configuration,
+) -> None:
     """Run the main job in one go, as `make start` does.
 
     Uses CONTROL_KUBECONFIG and TARGET_KUBECONFIG, else control-kubeconfig.yaml and
@@ -126,30 +164,45 @@ def start(*, dev_dir: Path, progress: bool | None, sandbox_port: int, **values: 
     with _needs_the_sandbox_extra("start"):
         from mcm.launcher.launcher import launch
 
-    options = _checked(options_from(values), kubeconfigs=False)
     shown = sys.stdout.isatty() if progress is None else progress
+    _prepare(configuration, installing=install, unasked=yes)
     with foreground_under_make(os.environ):
         _complete(
             lambda stop: launch(
-                options, dev_dir=dev_dir, sandbox_port=sandbox_port, progress=shown, stop=stop
+                configuration,
+                dev_dir=dev_dir,
+                sandbox_port=sandbox_port,
+                progress=shown,
+                stop=stop,
             )
         )
 
 
 @main.command()
-@click.option("--provider", default="", help="Also print the CRDs this provider needs (simulated).")
+@click.option("--provider", default="", help="Also print the CRDs that this provider needs.")
 def crds(provider: str) -> None:
     """Print the CustomResourceDefinitions, for `kubectl apply -f -`."""
-    import yaml
-
     from mcm.api.crds import to_yaml
-    from mcm.providers.simulated import virtual_machine
 
-    if provider not in ("", "simulated"):
-        raise click.UsageError(f"--provider: {provider!r} needs no CRDs that are known here")
+    definitions = _definitions_of_provider(provider) if provider else ()
     _print(to_yaml())
-    if provider:
-        _print("---\n" + yaml.safe_dump(virtual_machine.crd_manifest()))
+    if definitions:
+        import yaml
+
+        for definition in definitions:
+            _print("---\n" + yaml.safe_dump(definition))
+
+
+def _definitions_of_provider(name: str) -> Sequence[JSONObject]:
+    from mcm.driver.definitions import definitions_of
+    from mcm.driver.discovery import load_provider
+    from mcm.vm.offline import NoCluster, context_of
+
+    context = context_of(NoCluster(), namespace="default", clock=SystemClock())
+    try:
+        return definitions_of(load_provider(name)(context))
+    except ConfigurationError as error:
+        raise click.UsageError(f"--provider: {error}") from None
 
 
 @main.command()
@@ -296,6 +349,15 @@ def rollout() -> None:
     """
 
 
+class _Preflight(_LazyCommand):
+    module = "mcm.preflight.command"
+
+
+@main.command(cls=_Preflight)
+def preflight() -> None:
+    """Check a live cluster for a manager that is to run there, without writing anything."""
+
+
 @main.command(cls=_OfNodes)
 def drain() -> None:
     """Drain a node by hand, or tell (`mcm drain plan NODE`) what that would do."""
@@ -330,15 +392,6 @@ def _print(text: str) -> None:
         raise click.ClickException(f"cannot write to standard output: {why}") from error
 
 
-def _checked(options: Options, *, kubeconfigs: bool = True) -> Options:
-    problems = options.validate()
-    if not kubeconfigs:
-        problems = [p for p in problems if not p.startswith("--control-kubeconfig")]
-    if problems:
-        raise click.UsageError("\n".join(problems))
-    return options
-
-
 @contextmanager
 def _needs_the_sandbox_extra(command: str) -> Iterator[None]:
     """Around imports: a library of the extra that is not installed becomes one line."""
@@ -356,10 +409,35 @@ def _needs_the_sandbox_extra(command: str) -> Iterator[None]:
         sys.exit(1)
 
 
-def _log_to_stderr(options: Options) -> None:
+def _log_to_stderr(configuration: Configuration) -> None:
     from mcm import logs
 
-    logs.configure(options.log_format, verbosity=options.verbosity, clock=SystemClock())
+    wanted = configuration.options.logging
+    logs.configure(
+        wanted.format, verbosity=wanted.verbosity, vmodule=wanted.vmodule, clock=SystemClock()
+    )
+    for remark in configuration.remarks:
+        logging.getLogger(__name__).warning("%s", remark)
+
+
+def _prepare(configuration: Configuration, *, installing: bool, unasked: bool) -> None:
+    """See to it that the clusters given have what a manager needs."""
+    from mcm.launcher.preparation import prepare
+
+    def confirmed(what: str) -> bool:
+        click.echo(what)
+        if unasked:
+            return True
+        if not sys.stdin.isatty():
+            click.echo("this is no terminal to ask at: add --yes")
+            return False
+        return click.confirm("create them?")
+
+    try:
+        prepare(configuration, installing=installing, confirmed=confirmed, tell=click.echo)
+    except (ConfigurationError, KubeError) as error:
+        click.echo(f"mcm: {error}", err=True)
+        sys.exit(1)
 
 
 def _complete(main_coroutine: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:

@@ -15,10 +15,12 @@ from mcm.options import IN_CLUSTER, Options
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """``target`` is ``control`` itself if they are one cluster, None without a target."""
+    """``target`` is ``control`` itself if they are one cluster, None without a target. ``server``
+    is the URL of the control cluster."""
 
     control: Transport
     target: Transport | None
+    server: str
 
     async def aclose(self) -> None:
         await self.control.aclose()
@@ -28,14 +30,21 @@ class Connections:
 
 def connect(options: Options, clock: Clock) -> Connections:
     """Load what the flags name. Raises ConfigurationError, its text naming flag and file."""
-    if options.shares_cluster:
-        shared = HTTPTransport(_load(options.target_kubeconfig, "--target-kubeconfig"), clock=clock)
-        return Connections(shared, shared)
-    control = HTTPTransport(_load(options.control_kubeconfig, "--control-kubeconfig"), clock=clock)
-    if not options.has_target:
-        return Connections(control, None)
-    target = HTTPTransport(_load(options.target_kubeconfig, "--target-kubeconfig"), clock=clock)
-    return Connections(control, target)
+    clusters = options.clusters
+    if clusters.are_one:
+        spec = _load(clusters.target_kubeconfig, "--target-kubeconfig")
+        shared = HTTPTransport(spec, clock=clock)
+        return Connections(shared, shared, spec.server)
+    control = _load(clusters.control_kubeconfig, "--control-kubeconfig")
+    # Both are read before either is opened: a fault in the second leaves nothing behind.
+    target = (
+        _load(clusters.target_kubeconfig, "--target-kubeconfig") if clusters.has_target else None
+    )
+    return Connections(
+        HTTPTransport(control, clock=clock),
+        HTTPTransport(target, clock=clock) if target is not None else None,
+        control.server,
+    )
 
 
 def _load(path: str, flag: str) -> ConnectionSpec:

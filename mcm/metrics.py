@@ -1,4 +1,4 @@
-"""What the metrics of all rooms share: bucket layouts, and one set of families per registry.
+"""What the metrics of all rooms share: bucket layouts, families per registry, plain counters.
 
 There is no global registry here: whoever composes the program makes one and passes it on. A
 component's metrics are one object for a registry; labels tell the component's instances apart.
@@ -6,10 +6,12 @@ component's metrics are one object for a registry; labels tell the component's i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, final
 
 from prometheus_client import CollectorRegistry
+
+from mcm.prometheus_text import head, line
 
 M = TypeVar("M")
 
@@ -24,6 +26,58 @@ def once_per_registry(registry: CollectorRegistry, make: Callable[[CollectorRegi
     if make not in families:
         families[make] = make(registry)
     return families[make]  # type: ignore[return-value] # what this very make returned
+
+
+@final
+class PlainCounter:
+    """A counter under just the name it is given: the library would append ``_total``.
+
+    Dashboards made for the Go original know names without that. OpenMetrics does not: there its
+    type is unknown, as Go's own library has it. Make one per registry and name.
+    """
+
+    def __init__(
+        self, name: str, documentation: str, labels: Sequence[str], *, registry: CollectorRegistry
+    ) -> None:
+        self.name = name
+        self._documentation = documentation
+        self._labels = tuple(labels)
+        self._values: dict[tuple[str, ...], float] = {}
+        plain_counters_of(registry).append(self)
+
+    def inc(self, *labels: str, by: float = 1.0) -> None:
+        """Count; by 0 only makes the series, so that its rate is right from the first one on."""
+        if len(labels) != len(self._labels):
+            raise ValueError(f"{self.name} has the labels {self._labels}, not {labels}")
+        self._values[labels] = self._values.get(labels, 0.0) + by
+
+    def value(self, *labels: str) -> float:
+        return self._values.get(labels, 0.0)
+
+    def remove(self, *labels: str) -> None:
+        """Forget a series; one that is not there needs no forgetting."""
+        self._values.pop(labels, None)
+
+    def series(self) -> Sequence[tuple[str, ...]]:
+        """Return the label values of all series."""
+        return tuple(self._values)
+
+    def text(self, *, openmetrics: bool) -> str:
+        kind = "unknown" if openmetrics else "counter"
+        lines = (
+            line(self.name, dict(zip(self._labels, labels, strict=True)), value)
+            for labels, value in self._values.items()
+        )
+        return head(self.name, kind, self._documentation) + "".join(lines)
+
+
+def plain_counters_of(registry: CollectorRegistry) -> list[PlainCounter]:
+    """Return those that were made for ``registry``."""
+    return once_per_registry(registry, _no_counters)
+
+
+def _no_counters(_: CollectorRegistry) -> list[PlainCounter]:
+    return []
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:

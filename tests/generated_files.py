@@ -1,4 +1,4 @@
-"""Files that are made from the code: the CRDs of the chart, the table of flags.
+"""Files that are made from others: CRDs and rules of the chart, tables of flags and metrics.
 
 ``make check`` compares them with what the code makes, ``make generate`` writes them. Also checks
 that the constraints are exact pins without addresses.
@@ -9,58 +9,51 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import click
+import yaml
 
+from mcm.access import PURPOSES
+from mcm.access.rule_files import rules_as_yaml
 from mcm.api.crds import to_yaml
-from mcm.cli import run
-from mcm.flags import WITHOUT_EFFECT
+from mcm.configuration.help import as_markdown
+from mcm.configuration.table import GROUPS
+from mcm.providers.simulated import virtual_machine
+from tests.charts import flags_schema
+from tests.charts.values_page import values_page
+from tests.metrics import table
+from tests.prometheus import dashboard
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_FLAGS_HEAD = """\
-# Flags of `mcm run`
-
-Made by `make generate` from the code. Names, meanings and defaults are those of the Go original's
-two processes, which this one process replaces. Flags may be written with underscores. Durations
-are Go's (`90s`, `1h30m`); a boolean flag alone means true, `--flag=false` switches it off.
-
-| flag | default | meaning |
-|---|---|---|
-"""
-
-_FLAGS_TAIL = """
-## Where it differs
-
-- One process does the work of both: `--concurrent-syncs` (default 10) is for the set controllers,
-  `--machine-concurrent-syncs` (default 50) for the machine controllers; it holds both leases.
-- So many machines are created at a time, and as many deleted. A fifth more is held back for classes
-  that would otherwise wait until another one's slow creations end.
-- `--kube-api-qps` is 0, no limit: the API server's priority and fairness rules apply, and
-  `Retry-After` is obeyed. `--max-in-flight` bounds the concurrency instead.
-- Accepted without effect, as nothing depends on them: {ignored}.
-"""
+_FLAGS_PAGE = ROOT / "docs/flags.md"
+_FLAGS_BEGIN, _FLAGS_END = "<!-- flags: made by `make generate` -->\n", "<!-- end of flags -->\n"
 
 
 def flags_page() -> str:
-    """Return ``docs/flags.md``."""
-    context = click.Context(run)
-    rows = []
-    for option in run.params:
-        if not isinstance(option, click.Option) or option.hidden:
-            continue
-        shown = option.show_default if isinstance(option.show_default, str) else option.default
-        default = f"`{shown}`" if shown not in (None, "", ()) else ""
-        help_text = " ".join((option.help or "").split())
-        rows.append(f"| `{option.opts[0]}` | {default} | {help_text} |")
-    context.close()
-    ignored = ", ".join(f"`--{name}`" for name in WITHOUT_EFFECT)
-    return _FLAGS_HEAD + "\n".join(rows) + "\n" + _FLAGS_TAIL.format(ignored=ignored)
+    """Return ``docs/flags.md``: what stands around the tables is written by hand."""
+    head, _, rest = _FLAGS_PAGE.read_text().partition(_FLAGS_BEGIN)
+    _, _, tail = rest.partition(_FLAGS_END)
+    tables = "\n".join(as_markdown(group) for group in GROUPS)
+    return f"{head}{_FLAGS_BEGIN}\n{tables}\n{_FLAGS_END}{tail}"
+
+
+def _simulation() -> str:
+    """Return the kind of simulated VMs, which only those have who simulate."""
+    return yaml.safe_dump(virtual_machine.crd_manifest(), sort_keys=False)
 
 
 def generated() -> dict[Path, str]:
     return {
         ROOT / "charts/mcm/crds/machine.sapcloud.io.yaml": to_yaml(),
-        ROOT / "docs/flags.md": flags_page(),
+        ROOT / "docs/chart-values.md": values_page(),
+        flags_schema.SCHEMA: flags_schema.values_schema(),
+        _FLAGS_PAGE: flags_page(),
+        ROOT / "charts/mcm/files/crds/simulation.machine.sapcloud.io.yaml": _simulation(),
+        ROOT / "docs/metrics.md": table.page(),
+        ROOT / "charts/mcm/files/dashboards/mcm.json": dashboard.as_json(),
+        **{
+            ROOT / f"charts/mcm/files/rbac/{purpose.name}.yaml": rules_as_yaml(purpose)
+            for purpose in PURPOSES
+        },
     }
 
 

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Generic, final
 
 import msgspec
+import msgspec.inspect
 import orjson
 
 from mcm.api import nesting
@@ -107,7 +108,7 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: _Names = _Names()
 
 
-# RecursionError: a payload may be nested deeper than any parser goes.
+# RecursionError: what is nested deeper than a parser goes, in fields that are not ours to read.
 _FAILURES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _encoder = msgspec.json.Encoder()
@@ -128,11 +129,42 @@ def decoder_for(resource: Resource[T]) -> msgspec.json.Decoder[T]:
 
 def decode_object(resource: Resource[T], body: Body) -> T:
     """Decode one object, tolerating misplaced nulls. Raises DecodeError."""
+    if carries_payload(resource) and not nesting.is_readable(whole := bytes(body)):
+        raise DecodeError(resource.name, "nested too deep to be read", key=_key_of(whole))
     try:
         obj = decoder_for(resource).decode(body)
     except _FAILURES:
-        obj = _decode_tolerantly(resource, bytes(body))
+        obj = _decode_tolerantly(resource, nesting.readable(bytes(body)))
     return _shared(obj)
+
+
+def carries_payload(resource: Resource[T]) -> bool:
+    """Tell whether objects carry JSON of whatever form: it is read as deep as it goes.
+
+    Elsewhere what is nested deep is in fields that are skipped; of its own kinds the API server
+    knows every field.
+    """
+    return resource.in_part and _has_payload(resource.type)
+
+
+@lru_cache(maxsize=64)
+def _has_payload(kind: type) -> bool:
+    left: list[object] = [msgspec.inspect.type_info(kind)]
+    seen: set[type] = set()
+    while left:
+        info = left.pop()
+        if isinstance(info, msgspec.inspect.CustomType) and info.cls is object:
+            return True
+        if isinstance(info, msgspec.inspect.StructType) and info.cls not in seen:
+            seen.add(info.cls)
+            left += [field.type for field in info.fields]
+        elif isinstance(info, msgspec.inspect.DictType):
+            left.append(info.value_type)
+        elif isinstance(info, msgspec.inspect.UnionType):
+            left += info.types
+        elif isinstance(info, msgspec.inspect.VarTupleType | msgspec.inspect.ListType):
+            left.append(info.item_type)
+    return False
 
 
 def read_object(resource: Resource[T], body: Body) -> T:
@@ -169,7 +201,10 @@ def _read_in_part(resource: Resource[T], body: bytes) -> T:
 def decode_metadata(body: Body) -> ObjectMeta:
     """Read only the metadata, of an object of whatever kind. Raises DecodeError."""
     try:
-        return _identities.decode(body).metadata
+        try:
+            return _identities.decode(body).metadata
+        except RecursionError:
+            return _identities.decode(nesting.cut(bytes(body))).metadata
     except _FAILURES as error:
         detail, path = located(error)
         raise DecodeError("object", detail, path=path, key=_key_of(body)) from None
@@ -223,7 +258,7 @@ def located(error: Exception) -> tuple[str, str]:
 
 def _key_of(body: Body) -> str:
     try:
-        names = _names.decode(body).metadata
+        names = _names.decode(nesting.readable(bytes(body))).metadata
     except _FAILURES:
         return ""
     return ObjectMeta(name=names.name, namespace=names.namespace).key

@@ -8,8 +8,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+READABLE: Final = 500
+"""Levels of a body that is read as it is. What a parser can take differs with Python's version
+(1000 levels less the calls before it, or thousands), and whoever walks what was read ends sooner:
+this is less than any of them takes."""
+
 DEEPEST: Final = 100
-"""Levels that are kept: parsers end at about 1000, and whoever walks what they read, before."""
+"""Levels that are kept of a body with more than are readable."""
 
 TOO_DEEP: Final = "(nested too deep to be read)"
 """What stands in the place of what was cut."""
@@ -17,6 +22,27 @@ TOO_DEEP: Final = "(nested too deep to be read)"
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],]', re.DOTALL)
 _OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")
 _NAMES_VALUE = re.compile(rb"\s*:")
+
+
+def is_readable(body: bytes) -> bool:
+    """Tell whether ``body`` has no more levels than are read as they are."""
+    if body.count(b"{") + body.count(b"[") <= READABLE:
+        return True  # nearly all there is
+    depth = 0
+    for token in _TOKEN.finditer(body):
+        text = token.group()
+        if text in _OPENING:
+            depth += 1
+            if depth > READABLE:
+                return False
+        elif text in _CLOSING:
+            depth -= 1
+    return True
+
+
+def readable(body: bytes) -> bytes:
+    """Return ``body``, cut if it has more levels than are read as they are."""
+    return body if is_readable(body) else cut(body)
 
 
 def cut(body: bytes, *, below: int = DEEPEST) -> bytes:

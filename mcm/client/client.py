@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random as random_module
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TypeVar, final
 
 from mcm.client import answers
@@ -21,12 +21,17 @@ from mcm.client.throttle import Throttle
 from mcm.client.transport import Lane, Request, Response, StreamResponse, Transport
 from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
+from mcm.tracing import NO_TRACES, Kind, Span, Tracer
 
 R = TypeVar("R")
 
 _ERROR_BODY_LIMIT = 64 * 1024
 
 logger = logging.getLogger(__name__)
+
+
+def _nobody_asks(_: float) -> None:
+    """Who makes requests outside reconciles need not tell how they get on."""
 
 
 @final
@@ -37,7 +42,8 @@ class Client(ObjectClient):
     ``fence`` is called before each attempt of a write, and again when its bytes leave; it raises to
     forbid it. ``timeout`` limits one attempt, ``budget`` a call with all its retries (both in
     seconds). Watches are outside ``max_in_flight`` (0: no cap) and ``qps`` (0: no limit), and are
-    never retried here: who watches knows better how to go on. A client whose ``lane`` is LEASE is
+    never retried here: who watches knows better how to go on. ``progressed`` is told the monotonic
+    time at which an attempt begins, and at which it is over. A client whose ``lane`` is LEASE is
     meant for the elector: give it no fence, short times, and it never waits behind others.
     """
 
@@ -58,6 +64,8 @@ class Client(ObjectClient):
         budget: float = 60.0,
         retry: RetryPolicy | None = None,
         random: random_module.Random | None = None,
+        tracer: Tracer = NO_TRACES,
+        progressed: Callable[[float], None] = _nobody_asks,
     ) -> None:
         self._transport = transport
         self._clock = clock
@@ -70,6 +78,8 @@ class Client(ObjectClient):
         self._budget = budget
         self._retry = retry or RetryPolicy()
         self._random = random or random_module.Random()
+        self._tracer = tracer
+        self._progressed = progressed
         self._throttle = Throttle(clock=clock, max_in_flight=max_in_flight, qps=qps, burst=burst)
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
@@ -127,16 +137,25 @@ class Client(ObjectClient):
             started_at = self._clock.monotonic()
             if self._metrics is not None:
                 self._metrics.waited(started_at - queued_at, verb=call.verb)
-            # … or goes while a connection is made, or the loop stands still: asked once more when
-            # the bytes leave.
-            request = call.request(
-                user_agent=self._user_agent, lane=self._lane, timeout=timeout, permit=fence
-            )
-            response: Response | None = None
-            try:
-                response = await self._transport.request(request)
-            finally:
-                self._note_answer(call, request, response, started_at)
+            self._progressed(started_at)
+            with self._span(call) as span:
+                # … or goes while a connection is made, or the loop stands still: asked once more
+                # when the bytes leave.
+                request = call.request(
+                    user_agent=self._user_agent,
+                    lane=self._lane,
+                    timeout=timeout,
+                    permit=fence,
+                    headers=self._tracer.headers(),
+                )
+                response: Response | None = None
+                try:
+                    response = await self._transport.request(request)
+                    span.set("http.response.status_code", response.status)
+                finally:
+                    took = self._clock.monotonic() - started_at
+                    self._progressed(started_at + took)
+                    self._note_answer(call, request, response, took)
         error = answers.failure(
             response.status, response.headers, response.body, refusal=response.refusal
         )
@@ -144,15 +163,34 @@ class Client(ObjectClient):
             raise error
         return response
 
+    def _span(self, call: Call) -> AbstractContextManager[Span]:
+        attributes = {
+            "http.request.method": call.method,
+            "url.path": call.path,
+            "k8s.verb": call.verb,
+            "k8s.resource": call.about,
+            "k8s.namespace.name": call.namespace,
+            "k8s.object.name": call.name,
+        }
+        name = f"{call.method} {call.about or call.path}"
+        return self._tracer.span(name, attributes, kind=Kind.CLIENT)
+
     def _note_answer(
-        self, call: Call, request: Request, response: Response | None, started_at: float
+        self, call: Call, request: Request, response: Response | None, took: float
     ) -> None:
-        """Count an answer; None: there was none."""
+        """Count an answer, which took so many seconds; None: there was none."""
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug(
+                "%s %s: %s after %.3f s",
+                request.method,
+                request.path,
+                response.status if response is not None else "no answer",
+                took,
+            )
         if self._metrics is not None:
             code = str(response.status) if response is not None else "<error>"
             self._metrics.answered(code, method=request.method, resource=call.about)
-            took = self._clock.monotonic() - started_at
-            self._metrics.took(took, verb=call.verb, resource=call.about)
+            self._metrics.took(took, verb=call.verb, url=call.path_form)
 
     @asynccontextmanager
     async def _counted_stream(
@@ -162,6 +200,7 @@ class Client(ObjectClient):
         try:
             async with self._transport.stream(request) as response:
                 opened = True
+                logger.debug("%s %s: %d, open", request.method, request.path, response.status)
                 self._count(str(response.status), resource)
                 yield response
         except TransportError:

@@ -22,13 +22,19 @@ async def served(client: Client, resource: Resource[KubeObject]) -> bool:
 
     False only if the server said so (404, or a list without it); any other failure is raised.
     """
-    root = f"/apis/{resource.group}" if resource.group else "/api"
+    return resource.plural in await served_plurals(client, resource.group, resource.version)
+
+
+async def served_plurals(client: Client, group: str, version: str) -> frozenset[str]:
+    """Return what is served of a group in a version, by plural names; nothing if it is unknown."""
+    place = f"/apis/{group}" if group else "/api"
     try:
-        body = await client.get_raw(f"{root}/{resource.version}")
+        body = await client.get_raw(f"{place}/{version}")
     except NotFound:
-        return False
+        return frozenset()
     try:
         found = msgspec.json.decode(body, type=_ResourceList)
     except msgspec.DecodeError as error:
-        raise ProtocolError(f"cannot read the resources of {resource.api_version}") from error
-    return any(entry.name == resource.plural for entry in found.resources or ())
+        name = f"{group}/{version}" if group else version
+        raise ProtocolError(f"cannot read the resources of {name}") from error
+    return frozenset(entry.name for entry in found.resources or ())

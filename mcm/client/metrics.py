@@ -11,8 +11,11 @@ from typing import final
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from mcm.client.errors import ApiError, KubeError
+from mcm.metrics import exponential_buckets
 
 _BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+_LATENCY_BUCKETS = exponential_buckets(0.001, 2.0, 10)
 
 
 def code_of(error: KubeError) -> str:
@@ -31,11 +34,11 @@ class ClientMetrics:
             ("code", "method", "resource"),
             registry=registry,
         )
-        self._duration = Histogram(
-            "rest_client_request_duration_seconds",
-            "Time from sending one request to its whole answer, by verb and resource.",
-            ("verb", "resource"),
-            buckets=_BUCKETS,
+        self._latency = Histogram(
+            "rest_client_request_latency_seconds",
+            "Time from sending one request to its whole answer, by verb and form of the URL.",
+            ("verb", "url"),
+            buckets=_LATENCY_BUCKETS,
             registry=registry,
         )
         self._retries = Counter(
@@ -55,8 +58,9 @@ class ClientMetrics:
     def answered(self, code: str, *, method: str, resource: str) -> None:
         self._requests.labels(code, method, resource).inc()
 
-    def took(self, seconds: float, *, verb: str, resource: str) -> None:
-        self._duration.labels(verb, resource).observe(seconds)
+    def took(self, seconds: float, *, verb: str, url: str) -> None:
+        """Note a request's time; ``url`` is the form of its path, without names."""
+        self._latency.labels(verb, url).observe(seconds)
 
     def retried(self, code: str, *, verb: str, resource: str) -> None:
         self._retries.labels(code, verb, resource).inc()

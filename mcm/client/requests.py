@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import msgspec
 
@@ -24,6 +25,7 @@ Patch: TypeAlias = Mapping[str, object] | Sequence[Mapping[str, object]]
 
 _JSON = "application/json"
 ACCEPT: Mapping[str, str] = MappingProxyType({"Accept": _JSON})
+_NONE: Mapping[str, str] = MappingProxyType({})
 SEND: Mapping[str, str] = MappingProxyType({"Accept": _JSON, "Content-Type": _JSON})
 
 
@@ -70,6 +72,18 @@ class Call:
         """The resource's name, as metrics and logs show it; empty for a raw path."""
         return self.resource.name if self.resource is not None else ""
 
+    @property
+    def path_form(self) -> str:
+        """The path with placeholders for names, so that there are few; for a raw path its root."""
+        if self.resource is None:
+            return "/" + self.path.split("/")[1]
+        whole = self.resource.path(
+            "{namespace}" if self.namespace else None,
+            "{name}" if self.name else None,
+            self.subresource or None,
+        )
+        return unquote(whole)
+
     def request(
         self,
         *,
@@ -78,13 +92,14 @@ class Call:
         timeout: float,
         read_timeout: float | None = None,
         permit: Callable[[], None] | None = None,
+        headers: Mapping[str, str] = _NONE,
     ) -> Request:
-        """Build the request of one attempt."""
+        """Build the request of one attempt, with ``headers`` that are its own."""
         return Request(
             self.method,
             self.path,
             self.query,
-            {**self.headers, "User-Agent": user_agent},
+            {**self.headers, "User-Agent": user_agent, **headers},
             self.body,
             self.lane or lane,
             timeout,

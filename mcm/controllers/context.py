@@ -18,6 +18,7 @@ from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.settings import ControllerSettings
 from mcm.events import EventSink, EventType
 from mcm.metrics import once_per_registry
+from mcm.tracing import NO_TRACES, Tracer
 from mcm.workqueue import QueueMetrics, WorkQueue
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class ControllerContext:
     registry: CollectorRegistry
     random: random.Random
     led_since: Callable[[], datetime | None] = lambda: None
+    tracer: Tracer = NO_TRACES
 
     def queue(self, name: str) -> WorkQueue[str]:
         """Return a new queue that reports under ``name``."""
@@ -67,7 +69,7 @@ class ControllerContext:
     ) -> Controller:
         """Return a new controller that reports under ``name``. ``regards`` mirrors what its keys
         are keys of: on those objects people are told what a reconcile cannot tell itself."""
-        return Controller(
+        made = Controller(
             name,
             queue,
             reconcile,
@@ -75,7 +77,11 @@ class ControllerContext:
             clock=self.clock,
             metrics=once_per_registry(self.registry, ControllerMetrics),
             warn=self._warn_on(regards) if regards is not None else None,
+            tracer=self.tracer,
         )
+        if regards is not None:
+            made.regards, made.known_keys = regards.resource.plural, regards.store.keys
+        return made
 
     def _warn_on(self, informer: Informer[T]) -> Callable[[str, str, str], None]:
         def warn(key: str, reason: str, note: str) -> None:

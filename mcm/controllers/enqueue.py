@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from mcm.api.meta import T
+from mcm.controllers import causes
 from mcm.controllers.write_guard import author_of
 from mcm.informers import Change, Informer
 from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
@@ -29,6 +30,9 @@ def enqueue_changes(
         keys = keys_of(change)
         if skip_own:
             keys = others_news(queue.name, change, keys)
+        if causes.told():
+            keys = tuple(keys)
+            causes.note_change(queue, keys, informer.resource.plural, change)
         enqueue(queue, keys, initial=change.initial or change.resync)
 
     informer.add_handler(handle)

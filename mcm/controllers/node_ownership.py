@@ -12,7 +12,11 @@ from typing import final
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine, MachinePhase
-from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, LABEL_NODE_MACHINE_NAME
+from mcm.api.names import (
+    ANNOTATION_NODE_NAMESPACE,
+    ANNOTATION_NOT_MANAGED_BY_MCM,
+    LABEL_NODE_MACHINE_NAME,
+)
 from mcm.controllers.indexes import (
     index_machines,
     index_nodes,
@@ -76,7 +80,7 @@ def is_managed(node: Node) -> bool:
 
 def is_named(node: Node, machine: Machine) -> bool:
     """Tell whether ``node`` bears the machine's name, as it does from our first write on it."""
-    return _machine_named_on(node) == machine.metadata.name
+    return _machine_named_on(node, machine.metadata.namespace) == machine.metadata.name
 
 
 def is_proven(node: Node, machine: Machine) -> bool:
@@ -97,7 +101,7 @@ def is_stale(
         return False
     if ownership.contested or (ownership.owner is not None and not ownership.is_of(machine)):
         return True
-    if machine.metadata.name in (node.metadata.name, _machine_named_on(node)):
+    if machine.metadata.name == node.metadata.name or is_named(node, machine):
         return False
     return bool(node.spec.provider_id) or _is_older(node, machine)
 
@@ -106,10 +110,19 @@ def _claims(node: Node, machine: Machine) -> bool:
     if machine.node_name:
         return machine.node_name == node.metadata.name
     # What a former machine of that name left behind is older than its successor.
-    return _machine_named_on(node) == machine.metadata.name and not _is_older(node, machine)
+    named = _machine_named_on(node, machine.metadata.namespace)
+    return named == machine.metadata.name and not _is_older(node, machine)
 
 
-def _machine_named_on(node: Node) -> str:
+def is_of_another_namespace(node: Node, namespace: str) -> bool:
+    """Tell whether ``node`` says that its machine is none of ``namespace``."""
+    return node.metadata.annotations.get(ANNOTATION_NODE_NAMESPACE, namespace) != namespace
+
+
+def _machine_named_on(node: Node, namespace: str) -> str:
+    """Return the machine of ``namespace`` that the Node says to be of; empty if of none."""
+    if is_of_another_namespace(node, namespace):
+        return ""
     return node.metadata.labels.get(LABEL_NODE_MACHINE_NAME, "")
 
 
@@ -201,7 +214,7 @@ class NodeOwners:
         """Yield the machines that say, or of which is said, something about ``node``."""
         yield from machines_on(self._machines, node.metadata.name)
         yield from machines_of_provider_id(self._machines, node.spec.provider_id)
-        said = self._machines.get(f"{self._namespace}/{_machine_named_on(node)}")
+        said = self._machines.get(f"{self._namespace}/{_machine_named_on(node, self._namespace)}")
         if said is not None:
             yield said
 
@@ -225,7 +238,7 @@ class NodeOwners:
 
     def _lost(self, machine: Machine, node: Node) -> bool:
         """Tell whether ``machine``, which had ``node``, names by mistake what is not its own."""
-        if machine.phase in _JOINING or _machine_named_on(node) != machine.metadata.name:
+        if machine.phase in _JOINING or not is_named(node, machine):
             return False
         if _is_older(node, machine) or self._is_proven_elsewhere(node, machine):
             return False

@@ -27,25 +27,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import final
 
+from mcm import correlation
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError
 from mcm.clock import Clock
+from mcm.controllers import causes
 from mcm.controllers.runtime_metrics import ControllerMetrics, Result
-from mcm.controllers.write_guard import NotConverging, author_of, reconciling
+from mcm.controllers.write_guard import NotConverging, Reconcile, author_of, reconciling
 from mcm.driver.errors import DriverError
 from mcm.leaderelection import LeadershipLost
+from mcm.tracing import NO_TRACES, Span, Tracer, Value
 from mcm.workqueue import QueueShutDown, WorkQueue
 
 log = logging.getLogger(__name__)
 
 SLOW_RECONCILE = 30.0
 """Seconds after which a reconcile that still runs is reported by name."""
+
+STUCK_AFTER = 1800.0
+"""Seconds without a call that begins or ends after which a reconcile will never end by itself:
+twice the longest that any call may take."""
 
 _SOONEST = 0.01  # seconds: no outcome can make a worker spin on one key
 
@@ -167,6 +174,7 @@ class Controller:
         warn: Callable[[str, str, str], None] | None = None,
         slow_after: float = SLOW_RECONCILE,
         stop_grace: float | None = None,
+        tracer: Tracer = NO_TRACES,
     ) -> None:
         if workers < 1:
             raise ValueError(f"controller {name} needs at least one worker, got {workers}")
@@ -179,8 +187,17 @@ class Controller:
         self._warn = warn
         self._slow_after = slow_after
         self._stop_grace = stop_grace
+        self.regards = ""
+        """The resource (plural) that its keys are keys of; empty: none."""
+        self.known_keys: Callable[[], Iterable[str]] = tuple
+        """All keys that there are of it."""
+        self.admits: Callable[[str], bool] = lambda _: True
+        """Whether a key may be reconciled now. One that may not is dropped: whoever refuses it has
+        to add it again."""
+        self._tracer = tracer
         # Which unexpected error was last reported with a traceback, by key.
         self._reported: dict[str, str] = {}
+        self._in_work: dict[str, Reconcile] = {}
         if metrics is not None:
             metrics.start_at_zero(name, workers=workers)
 
@@ -237,27 +254,83 @@ class Controller:
                     ", ".join(self.queue.processing) or "none",
                 )
 
+    def stuck(self) -> Mapping[str, str]:
+        """Return the reconciles that will never end by themselves, and why that is believed.
+
+        However long a provider takes, its calls end; a reconcile that waits for none is lost, and
+        with it a worker and a key that nobody else may work on.
+        """
+        now = self._clock.monotonic()
+        still = {key: now - work.progressed_at for key, work in self._in_work.items()}
+        return {
+            f"{self.name} {key}": f"its reconcile has got nowhere for {seconds:.0f} s"
+            for key, seconds in still.items()
+            if seconds >= STUCK_AFTER
+        }
+
     async def _process(self, key: str) -> None:
-        with self._measured(key), reconciling(author_of(self.name, key)) as reconcile:
+        if not self.admits(key):
+            self._reported.pop(key, None)
+            self.queue.forget(key)
+            return
+        begun = self._clock.monotonic()
+        with self._traced(key) as span, self._told(key, begun):
+            with self._measured(key), reconciling(author_of(self.name, key), begun) as reconcile:
+                self._in_work[key] = reconcile
+                try:
+                    result = self._succeeded(key, _checked(await self._reconcile(key)))
+                except asyncio.CancelledError as error:
+                    worker = asyncio.current_task()
+                    if worker is not None and worker.cancelling():
+                        raise  # somebody wants this worker to end
+                    stray = StrayCancellation(
+                        "cancelled from within, nobody asked the worker to end"
+                    )
+                    stray.__cause__ = error
+                    result = self._failed(key, stray)
+                except Exception as error:  # every kind is logged, counted and retried
+                    result = self._failed(key, error)
+                finally:
+                    del self._in_work[key]
+            if reconcile.held_for is not None:
+                # Whatever else became of the reconcile. Events in between do no harm: what is held
+                # back costs no request.
+                self.queue.add_after(key, reconcile.held_for, priority=self.queue.priority(key))
+            for note in reconcile.repeated:
+                self._tell_repeated(key, note)
+            if self._metrics is not None:
+                self._metrics.reconciles.labels(self.name, result.value).inc()
+            span.set("mcm.result", result.value)
+
+    def _traced(self, key: str) -> AbstractContextManager[Span]:
+        if self._tracer is NO_TRACES:
+            return NO_TRACES.span("", {})  # what a span is told costs more than it
+        traced: Mapping[str, Value] = {
+            "mcm.key": key,
+            "mcm.queue_wait_seconds": self.queue.waited(key),
+        }
+        return self._tracer.span(f"reconcile {self.name}", traced)
+
+    def _told(self, key: str, begun: float) -> AbstractContextManager[None]:
+        return self._told_at_length(key, begun) if causes.told() else nullcontext()
+
+    @contextmanager
+    def _told_at_length(self, key: str, begun: float) -> Iterator[None]:
+        """Tell in debug lines why a reconcile is, and for how long."""
+        found = causes.causes_of(self.queue, key)
+        with correlation.correlated(found[0].name):
+            log.debug(
+                "%s %s: reconcile begins after %.3f s in the queue, woken by %s",
+                self.name,
+                key,
+                self.queue.waited(key),
+                ", ".join(map(str, found)),
+            )
             try:
-                result = self._succeeded(key, _checked(await self._reconcile(key)))
-            except asyncio.CancelledError as error:
-                worker = asyncio.current_task()
-                if worker is not None and worker.cancelling():
-                    raise  # somebody wants this worker to end
-                stray = StrayCancellation("cancelled from within, nobody asked the worker to end")
-                stray.__cause__ = error
-                result = self._failed(key, stray)
-            except Exception as error:  # every kind is logged, counted and retried
-                result = self._failed(key, error)
-        if reconcile.held_for is not None:
-            # Whatever else became of the reconcile. Events in between do no harm: what is held
-            # back costs no request.
-            self.queue.add_after(key, reconcile.held_for, priority=self.queue.priority(key))
-        for note in reconcile.repeated:
-            self._tell_repeated(key, note)
-        if self._metrics is not None:
-            self._metrics.reconciles.labels(self.name, result.value).inc()
+                yield
+            finally:
+                took = self._clock.monotonic() - begun
+                log.debug("%s %s: reconcile ended after %.3f s", self.name, key, took)
 
     def _succeeded(self, key: str, outcome: Outcome) -> Result:
         self._reported.pop(key, None)
@@ -267,6 +340,7 @@ class Controller:
         log.debug(
             "%s %s: again in %.3f s (%s)", self.name, key, outcome.after, outcome.reason or "-"
         )
+        causes.note_timer(self.queue, key, outcome.reason or "timer")
         self.queue.add_after(key, max(outcome.after, _SOONEST))
         return Result.REQUEUE_AFTER
 
@@ -308,6 +382,7 @@ class Controller:
 
     def _retry(self, key: str, error: Exception) -> float:
         priority = self.queue.priority(key)
+        causes.note_retry(self.queue, key, f"retry after {type(error).__name__}")
         return self.queue.add_rate_limited(key, priority=priority, at_least=retry_after(error))
 
     def _is_news(self, key: str, error: Exception) -> bool:

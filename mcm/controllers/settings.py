@@ -11,6 +11,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, final
 
+from mcm.api.labels import is_object_name
 from mcm.api.validation import DEFAULT_MAX_REPLICAS
 from mcm.drain.selection.waves import problems_of
 
@@ -56,8 +57,9 @@ class ControllerSettings:
         default=timedelta(minutes=20), metadata=_flag("machine-inplace-update-timeout")
     )
     """How long a drained machine's update in place may take before it has failed."""
-    max_evict_retries: int = field(default=360, metadata=_flag("machine-max-evict-retries"))
-    """Evictions tried per pod before it is deleted by force (360 = 2 h at one per 20 s)."""
+    max_evict_retries: int | None = field(default=None, metadata=_flag("machine-max-evict-retries"))
+    """Evictions tried per pod before it is deleted. None: as many as fit into the drain timeout of
+    the machine, one per 20 s."""
     drain_priority_waves: tuple[int, ...] = field(
         default=(), metadata=_flag("machine-drain-priority-waves")
     )
@@ -116,6 +118,9 @@ class ControllerSettings:
     orphan_vms_period: timedelta = field(
         default=timedelta(minutes=15), metadata=_flag("machine-safety-orphan-vms-period")
     )
+    sibling_namespaces: tuple[str, ...] = field(default=(), metadata=_flag("sibling-namespaces"))
+    """Where other managers look after machines in the same target cluster or cloud account: their
+    Nodes and VMs are no orphans."""
     apiserver_statuscheck_timeout: timedelta = field(
         default=timedelta(seconds=30),
         metadata=_flag("machine-safety-apiserver-statuscheck-timeout"),
@@ -152,6 +157,11 @@ class ControllerSettings:
             f"--{flag_of('node_conditions')}: {condition!r} is no condition type"
             for condition in self.node_conditions
             if not condition or condition != condition.strip()
+        ]
+        problems += [
+            f"--{flag_of('sibling_namespaces')}: {name!r} can be no namespace"
+            for name in self.sibling_namespaces
+            if not is_object_name(name) or "." in name
         ]
         problems += [
             f"--{flag_of('drain_priority_waves')}: {problem}"

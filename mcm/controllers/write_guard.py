@@ -48,10 +48,12 @@ class NotConverging(KubeError):
 @final
 @dataclass(slots=True)
 class Reconcile:
-    """One reconcile under way: whose; what it wrote once too often, in words for people; and in
-    how many seconds the first of the patches that were held back may be made."""
+    """One reconcile under way: whose; when it last got anywhere (monotonic seconds); what it wrote
+    once too often, in words for people; and in how many seconds the first of the patches that were
+    held back may be made."""
 
     writer: str
+    progressed_at: float
     repeated: list[str] = field(default_factory=list)
     held_for: float | None = None
 
@@ -60,14 +62,21 @@ _under_way: ContextVar[Reconcile | None] = ContextVar("reconcile under way", def
 
 
 @contextmanager
-def reconciling(writer: str) -> Iterator[Reconcile]:
+def reconciling(writer: str, now: float) -> Iterator[Reconcile]:
     """Count what is written inside as written by ``writer``: a controller's name and a key."""
-    reconcile = Reconcile(writer)
+    reconcile = Reconcile(writer, now)
     token = _under_way.set(reconcile)
     try:
         yield reconcile
     finally:
         _under_way.reset(token)
+
+
+def progressed(now: float) -> None:
+    """Take note that the reconcile under way, if there is one, is not stuck at ``now``: a call that
+    it makes, and whose length is bounded, begins or has ended."""
+    if (reconcile := _under_way.get()) is not None:
+        reconcile.progressed_at = now
 
 
 def author() -> str:

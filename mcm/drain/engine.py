@@ -33,6 +33,7 @@ from mcm.drain.snapshot import Snapshot
 from mcm.drain.surge import Prepared, Surges
 from mcm.drain.volumes import Handover, LaneWidths, opened
 from mcm.drain.witness import DrainWitness, NoWitness
+from mcm.tracing import NO_TRACES, Tracer
 from mcm.wording import first_few
 
 QUIET_FOR: Final = 1.0
@@ -63,7 +64,9 @@ class DrainEngine:
         widths: LaneWidths | None = None,
         witness: DrainWitness | None = None,
         surges: Surges | None = None,
+        tracer: Tracer = NO_TRACES,
     ) -> None:
+        self.tracer = tracer
         self.observation = observation
         self.requests = requests
         self.clock = clock
@@ -81,7 +84,10 @@ class DrainEngine:
         No answer about a pod is raised. A pass may be cancelled at any await and repeated by
         anyone: each request bears the pod's UID.
         """
-        return await _Pass(self, request, record, memory).run()
+        with self.tracer.span("drain pass", {"k8s.node.name": request.node}) as span:
+            result, record = await _Pass(self, request, record, memory).run()
+            span.set("mcm.drain.result", type(result).__name__)
+        return result, record
 
 
 @final

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import random as random_module
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, cast
 
 from mcm.client.errors import ConfigurationError
 from mcm.clock import Clock
+from mcm.driver.cloud_api import CloudApi
 from mcm.driver.contract import Driver
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ProviderContext:
     clock: Clock
     random: random_module.Random
     simulate_cloud: bool = False
+    cloud_api: CloudApi = field(default_factory=CloudApi)
+    """Where a provider tells of its requests to the cloud."""
 
 
 ProviderFactory = Callable[[ProviderContext], Driver]

@@ -13,7 +13,7 @@ from mcm.api.meta import KubeObject, Resource, T
 from mcm.client.verbs import ObjectClient, ObjectWriter
 from mcm.clock import Clock
 from mcm.informers.authorship import Author
-from mcm.informers.informer import Informer, InformerStatus
+from mcm.informers.informer import Informer, InformerStatus, until_one_ends
 from mcm.informers.listwatch import ReflectorOptions
 from mcm.informers.metrics import collector_of
 from mcm.informers.store import Store
@@ -87,14 +87,17 @@ class InformerFactory:
                 yield cast("Informer[T]", found).store
 
     async def run(self) -> None:
-        """Mirror everything asked for, until cancelled. May be called once."""
+        """Mirror everything asked for, until cancelled. May be called once. Raises MirrorEnded, or
+        a group of what was raised, if a mirror ended by itself."""
         if self._running:
             raise RuntimeError("the informers were run before")
         self._running = True
         async with asyncio.TaskGroup() as group:
-            for informer in self._informers.values():
+            tasks = [
                 group.create_task(informer.run(), name=f"informer {informer.resource.name}")
-            await asyncio.get_running_loop().create_future()
+                for informer in self._informers.values()
+            ]
+            await until_one_ends(tasks)
 
     async def wait_synced(self) -> None:
         """Return when every handler of every informer has seen the first list."""
@@ -104,16 +107,33 @@ class InformerFactory:
     def status(self) -> Sequence[InformerStatus]:
         return tuple(informer.status() for informer in self._informers.values())
 
+    def unready(self) -> Mapping[str, str]:
+        """Return why mirrors of this cluster cannot be relied on now, by resource."""
+        now = self._clock.monotonic()
+        return {
+            self._named(informer.resource.name): why
+            for informer in self.informers()
+            if (why := informer.unready(now))
+        }
+
     def problems(self) -> Mapping[str, str]:
-        """Return why this mirror is not to be relied on yet or any more, by resource."""
+        """Return why this cluster is taken to be out of reach, by resource: patient, for what
+        follows from it (machines are frozen) is more than that a probe fails."""
         found: dict[str, str] = {}
         for status in self.status():
-            where = f"{self.name}/{status.resource}" if self.name else status.resource
+            where = self._named(status.resource)
             if not status.synced:
                 found[where] = "the first list is not complete"
             elif not status.healthy:
                 found[where] = f"the server has been silent for {status.silence:.0f} s"
         return found
+
+    def mirrored(self) -> Sequence[str]:
+        """Return the names that :meth:`unready` calls the mirrored resources by."""
+        return [self._named(informer.resource.name) for informer in self.informers()]
+
+    def _named(self, resource: str) -> str:
+        return f"{self.name}/{resource}" if self.name else resource
 
     def _scope(self, resource: Resource[T], namespace: str | None) -> str:
         if not resource.namespaced:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import final
 
 from mcm.api.timestamps import rfc3339
@@ -61,16 +61,18 @@ class Currency:
         self._heard_at: float | None = None
         self._opened_at: float | None = None
         self._behind: _Behind | None = None
+        self._unwatched: _Behind | None = None  # as _behind, but a list does not end it
         self._failure = ""
 
     # ---- what happens --------------------------------------------------------------------------
 
     def heard(self, now: float) -> bool:
         """Take a sign of the server. After a long silence more may be on its way than came yet."""
-        before, self._heard_at = self._heard_at, now
-        if before is None or now - before <= SILENT_FOR:
+        silent_since = self._silent_since(now)
+        self._heard_at = now
+        if silent_since is None:
             return False
-        self._fall_behind(before)
+        self._fall_behind(silent_since, now)
         if self._opened_at is not None:
             self._opened_at = now
         return True
@@ -80,11 +82,16 @@ class Currency:
         return self._behind is not None
 
     def ended(self, now: float) -> bool:
-        """Take the end of a watch; one too brief to have told everything has changed nothing."""
+        """Take the end of a watch; one too brief to have told everything has changed nothing, and
+        one that was silent for too long has told nothing since."""
         if self._has_caught_up(now):
             self._catch_up()
+            self._unwatched = None
         self._opened_at = None
-        self._fall_behind(now)
+        silent_since = self._silent_since(now)
+        since = now if silent_since is None else silent_since
+        self._fall_behind(since, now)
+        self._lose_watch(since, now)
         return True
 
     def failed(self, error: Exception) -> bool:
@@ -98,10 +105,13 @@ class Currency:
         self._synced = True
         self._catch_up()
         if self._opened_at is None:
-            self._fall_behind(now)
+            self._fall_behind(now, now)
+            self._lose_watch(now, now)
         return True
 
     def bookmarked(self) -> bool:
+        if self._opened_at is not None:
+            self._unwatched = None
         if self._behind is None or self._opened_at is None:
             return False
         self._catch_up()
@@ -112,6 +122,19 @@ class Currency:
     def judged(self, now: float) -> Freshness:
         why = self._why(now)
         return Freshness(not why, self._heard_at, why)
+
+    def unready(self, now: float) -> str:
+        """Return why the mirror can serve nobody who relies on it; empty if it can.
+
+        That is more than being current: where each watch breaks at once, a list now and then makes
+        the mirror current for a moment, and what happens in between is told late, or never.
+        """
+        if why := self._why(now):
+            return why
+        unwatched = self._unwatched
+        if unwatched and now >= unwatched.since + BEHIND_FOR and not self._has_caught_up(now):
+            return self._cannot_be_watched(unwatched)
+        return ""
 
     def next_change(self, now: float) -> float | None:
         """Return the seconds after which time alone changes the verdict; None: only news do.
@@ -131,11 +154,13 @@ class Currency:
             return f"{self._what} were not read yet{self._because()}"
         behind = self._behind
         if behind and now >= behind.since + BEHIND_FOR and not self._has_caught_up(now):
-            return f"{self._what} cannot be watched since {rfc3339(behind.at)}{self._because()}"
-        heard = self._heard_at
-        if heard is not None and now - heard > SILENT_FOR:
+            return self._cannot_be_watched(behind)
+        if self._silent_since(now) is not None:
             return f"nothing was heard of {self._what} for more than {SILENT_FOR:.0f} seconds"
         return ""
+
+    def _cannot_be_watched(self, behind: _Behind) -> str:
+        return f"{self._what} cannot be watched since {rfc3339(behind.at)}{self._because()}"
 
     def _because(self) -> str:
         return f" ({self._failure})" if self._failure else ""
@@ -149,6 +174,18 @@ class Currency:
         self._behind = None
         self._failure = ""
 
-    def _fall_behind(self, now: float) -> None:
+    def _silent_since(self, now: float) -> float | None:
+        """Return the last sign of the server if it is too long ago, else None."""
+        heard = self._heard_at
+        return heard if heard is not None and now - heard > SILENT_FOR else None
+
+    def _fall_behind(self, since: float, now: float) -> None:
         if self._behind is None:
-            self._behind = _Behind(now, self._wall())
+            self._behind = self._as_behind(since, now)
+
+    def _lose_watch(self, since: float, now: float) -> None:
+        if self._unwatched is None:
+            self._unwatched = self._as_behind(since, now)
+
+    def _as_behind(self, since: float, now: float) -> _Behind:
+        return _Behind(since, self._wall() - timedelta(seconds=now - since))

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random as random_module
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, final
@@ -28,6 +28,24 @@ HEALTHY_SILENCE = 180.0
 three bookmark periods, two silent watches and their back-off."""
 
 _SLICE = 256
+
+
+class MirrorEnded(Exception):
+    """A part of a mirror ended though nobody asked it to: what it holds only gets older."""
+
+
+async def until_one_ends(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Wait until one of ``tasks``, which run for ever in a group, ends all the same.
+
+    A group takes no notice of a task that was cancelled from without, or that just returned: then
+    MirrorEnded is raised. What a task raised is left to the group.
+    """
+    forever = asyncio.get_running_loop().create_future()
+    await asyncio.wait({forever, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    done = [task for task in tasks if task.done()]
+    if all(task.cancelled() or task.exception() is None for task in done):
+        names = ", ".join(task.get_name() for task in done)
+        raise MirrorEnded(f"{names} ended without being asked to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +187,12 @@ class Informer(Generic[T]):
         anything is concluded from something not being there."""
         return self._reflector.currency.judged(now)
 
+    def unready(self, now: float) -> str:
+        """Return why nobody can rely on the mirror at ``now`` (monotonic seconds); empty if one
+        can. Asked for readiness: it is judged sooner than :meth:`healthy`, and by more than
+        :meth:`freshness`, as nothing is decided by it about objects."""
+        return self._reflector.currency.unready(now)
+
     def when_current(self, handler: Callable[[], None]) -> None:
         """Call ``handler`` each time the mirror is current that was not, the first time included.
 
@@ -199,16 +223,21 @@ class Informer(Generic[T]):
         )
 
     async def run(self) -> None:
-        """Mirror until cancelled. May be called once."""
+        """Mirror until cancelled. May be called once. Raises MirrorEnded, or a group of what was
+        raised, if a part of it ended by itself."""
         if self._started_at is not None:
             raise RuntimeError(f"{self!r} was run before")
         self._started_at = self._clock.monotonic()
+        name = self.resource.name
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector.run(), name=f"reflector {self.resource.name}")
+            tasks = [group.create_task(self._reflector.run(), name=f"reflector {name}")]
             if self._told_current or self._told_stale:
-                group.create_task(self._follow_freshness())
+                work = self._follow_freshness()
+                tasks.append(group.create_task(work, name=f"freshness {name}"))
             if self._resync_period:
-                group.create_task(self._resync(self._resync_period))
+                work = self._resync(self._resync_period)
+                tasks.append(group.create_task(work, name=f"resync {name}"))
+            await until_one_ends(tasks)
 
     async def _follow_freshness(self) -> None:
         current = False

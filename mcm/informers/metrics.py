@@ -4,9 +4,15 @@
 name                                 type     meaning
 ===================================  =======  ====================================================
 mcm_reflector_lists_total            counter  requests for a page of a list
+mcm_reflector_list_duration_seconds  summary  how long complete lists took
+mcm_reflector_items_per_list         summary  how many objects these had
 mcm_reflector_relists_total          counter  complete lists after the first
 mcm_reflector_watches_total          counter  requests for a watch
 mcm_reflector_short_watches_total    counter  watches that ended early and without an event
+mcm_reflector_watch_duration_seconds summary  how long watches lasted
+mcm_reflector_items_per_watch        summary  how many events these brought
+mcm_reflector_received_bytes_total   counter  what watches brought, in bytes
+mcm_reflector_last_resource_version  gauge    version that the mirror is at
 mcm_reflector_silent_watches_total   counter  watches given up because not a byte came
 mcm_reflector_events_total           counter  watch events, by ``type``
 mcm_reflector_failures_total         counter  failed requests and streams, by ``error``
@@ -19,8 +25,9 @@ mcm_store_unreadable                 gauge    objects whose newest state could n
 mcm_store_index_errors_total         counter  exceptions of index functions
 ===================================  =======  ====================================================
 
-All have the labels ``cluster``, ``resource`` and ``namespace`` (empty: all). The numbers are plain
-integers of the informers, read at a scrape: an event costs no metric call.
+All have the labels ``cluster``, ``resource`` and ``namespace`` (empty: all), and ``name``, which is
+the first two of these: what Go's libraries tell reflectors apart by. The numbers are plain integers
+of the informers, read at a scrape: an event costs no metric call.
 """
 
 from __future__ import annotations
@@ -29,7 +36,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, final
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    SummaryMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -40,7 +51,7 @@ from mcm.metrics import once_per_registry
 
 AnyInformer: TypeAlias = Informer[KubeObject]
 
-_LABELS = ("cluster", "resource", "namespace")
+_LABELS = ("name", "cluster", "resource", "namespace")
 
 _COUNTERS: tuple[tuple[str, str, Callable[[AnyInformer], int]], ...] = (
     ("mcm_reflector_lists", "Pages listed.", lambda i: i.stats.lists),
@@ -61,11 +72,40 @@ _COUNTERS: tuple[tuple[str, str, Callable[[AnyInformer], int]], ...] = (
         "Objects that could not be decoded.",
         lambda i: i.stats.unreadable,
     ),
+    (
+        "mcm_reflector_received_bytes",
+        "Bytes that watches brought.",
+        lambda i: i.stats.received_bytes,
+    ),
     ("mcm_informer_handler_errors", "Exceptions of handlers.", lambda i: i.stats.handler_errors),
     (
         "mcm_store_index_errors",
         "Exceptions of index functions.",
         lambda i: i.store.index_errors,
+    ),
+)
+
+
+_SUMMARIES: tuple[tuple[str, str, Callable[[AnyInformer], tuple[int, float]]], ...] = (
+    (
+        "mcm_reflector_list_duration_seconds",
+        "Seconds that complete lists took.",
+        lambda i: (i.stats.listed.count, i.stats.listed.seconds),
+    ),
+    (
+        "mcm_reflector_items_per_list",
+        "Objects of complete lists.",
+        lambda i: (i.stats.listed.count, i.stats.listed.items),
+    ),
+    (
+        "mcm_reflector_watch_duration_seconds",
+        "Seconds that watches lasted which have ended.",
+        lambda i: (i.stats.watched.count, i.stats.watched.seconds),
+    ),
+    (
+        "mcm_reflector_items_per_watch",
+        "Events of watches which have ended.",
+        lambda i: (i.stats.watched.count, i.stats.watched.items),
     ),
 )
 
@@ -99,6 +139,7 @@ class InformerCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield from self._counters()
+        yield from self._summaries()
         yield from self._gauges()
         yield self._by_kind(
             "mcm_reflector_events", "Watch events.", "type", lambda i: i.stats.events
@@ -117,6 +158,14 @@ class InformerCollector(Collector):
                 family.add_metric(labels, read(informer))
             yield family
 
+    def _summaries(self) -> Iterable[Metric]:
+        for name, text, read in _SUMMARIES:
+            family = SummaryMetricFamily(name, text, labels=_LABELS)
+            for labels, informer, _ in self._informers():
+                count, total = read(informer)
+                family.add_metric(labels, count_value=count, sum_value=total)
+            yield family
+
     def _gauges(self) -> Iterable[Metric]:
         objects = GaugeMetricFamily("mcm_store_objects", "Objects in the mirror.", labels=_LABELS)
         unreadable = GaugeMetricFamily(
@@ -126,13 +175,20 @@ class InformerCollector(Collector):
         heard = GaugeMetricFamily(
             "mcm_reflector_last_heard_seconds", "Age of the server's last sign.", labels=_LABELS
         )
+        version = GaugeMetricFamily(
+            "mcm_reflector_last_resource_version",
+            "Version that the mirror is at, where it is a number.",
+            labels=_LABELS,
+        )
         for labels, informer, clock in self._informers():
+            if (at := informer.store.resource_version).isdecimal():
+                version.add_metric(labels, float(at))
             objects.add_metric(labels, len(informer.store))
             unreadable.add_metric(labels, len(informer.store.unreadable))
             synced.add_metric(labels, informer.synced)
             if informer.last_heard is not None:
                 heard.add_metric(labels, clock.monotonic() - informer.last_heard)
-        return (objects, unreadable, synced, heard)
+        return (objects, unreadable, synced, heard, version)
 
     def _by_kind(
         self, name: str, text: str, label: str, read: Callable[[AnyInformer], dict[str, int]]
@@ -146,4 +202,6 @@ class InformerCollector(Collector):
     def _informers(self) -> Iterable[tuple[list[str], AnyInformer, Clock]]:
         for cluster, informers, clock in self._clusters:
             for informer in informers():
-                yield [cluster, informer.resource.name, informer.namespace], informer, clock
+                resource = informer.resource.name
+                own = [f"{cluster}/{resource}", cluster, resource, informer.namespace]
+                yield own, informer, clock

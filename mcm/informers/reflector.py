@@ -87,6 +87,7 @@ class Reflector(Generic[T]):
         self._bad: dict[str, str] = {}
         self._reported: dict[tuple[str, str], None] = {}
         self._breathed_at = 0.0
+        self._list_began = 0.0
         self._said = ("", 0.0)
 
     async def run(self) -> None:
@@ -103,6 +104,8 @@ class Reflector(Generic[T]):
 
     async def _fetch(self, request: FetchPage) -> None:
         self._stats.lists += 1
+        if not request.continue_token:
+            self._list_began = self._clock.monotonic()
         try:
             page = await self._source.list_page(
                 self._resource,
@@ -141,6 +144,7 @@ class Reflector(Generic[T]):
         if self._store.resource_version:
             self._stats.relists += 1
         items, bad = tuple(self._listed.values()), self._bad
+        self._stats.listed.add(self._clock.monotonic() - self._list_began, len(items) + len(bad))
         self._forget_listed()
         changes = self._store.replace(items, self._machine.version, unreadable=bad)
         await self._sink.replaced(changes)
@@ -156,6 +160,9 @@ class Reflector(Generic[T]):
         self._stats.watches += 1
         self._forget_listed()
         opened = False
+        began, known = self._clock.monotonic(), self._stats.events.total()
+        if request.streamed_list:
+            self._list_began = began
         end: Ending | Exception
         try:
             async with (
@@ -178,6 +185,9 @@ class Reflector(Generic[T]):
         except Exception as error:
             # As for lists. After the headers it is the stream that ended, before them the request.
             end = self._end_of_stream(error) if opened else _refusal(error)
+        if opened:
+            events = self._stats.events.total() - known
+            self._stats.watched.add(self._clock.monotonic() - began, events)
         self._report_end(end, opened=opened)
         self._note_freshness(self._took_end(end, opened=opened))
 
@@ -211,6 +221,7 @@ class Reflector(Generic[T]):
         async for chunk in response.chunks:
             silence.reschedule(loop.time() + self._options.silence)
             self._heard()
+            self._stats.received_bytes += len(chunk)
             end = await self._digest(splitter.feed(chunk))
             if end is not None:
                 return end

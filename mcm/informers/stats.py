@@ -9,6 +9,21 @@ from typing import final
 
 @final
 @dataclass(slots=True)
+class Spans:
+    """How many there were, and what they come to."""
+
+    count: int = 0
+    seconds: float = 0.0
+    items: int = 0
+
+    def add(self, seconds: float, items: int) -> None:
+        self.count += 1
+        self.seconds += seconds
+        self.items += items
+
+
+@final
+@dataclass(slots=True)
 class InformerStats:
     """Written by one reflector and its informer only. Ages and times are monotonic seconds."""
 
@@ -29,5 +44,11 @@ class InformerStats:
     """Frames by type."""
     failures: Counter[str] = field(default_factory=Counter)
     """Failed requests and streams, by the name of the error."""
+    listed: Spans = field(default_factory=Spans)
+    """Complete lists: how long each took, and how many items it had."""
+    watched: Spans = field(default_factory=Spans)
+    """Watches that have ended: how long each lasted, and how many events it brought."""
+    received_bytes: int = 0
+    """What watches brought, in bytes."""
     last_heard: float | None = None
     """When the server last sent anything: an answer, an event, a bookmark."""

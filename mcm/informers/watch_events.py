@@ -75,14 +75,17 @@ class GarbledFrame(ProtocolError):
 class FrameDecoder(Generic[T]):
     """Decodes the lines of one resource's watch."""
 
-    __slots__ = ("_decode", "_resource")
+    __slots__ = ("_decode", "_may_be_deep", "_resource")
 
     def __init__(self, resource: Resource[T]) -> None:
         self._resource = resource
         self._decode = msgspec.json.Decoder(Event[resource.type]).decode  # type: ignore[name-defined]
+        self._may_be_deep = codec.carries_payload(resource)
 
     def decode(self, line: bytes) -> Frame[T]:
         """Return what ``line`` says. Raises GarbledFrame."""
+        if self._may_be_deep and not nesting.is_readable(line):
+            return self._decode_slowly(line)
         try:
             event: Event[T] = self._decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

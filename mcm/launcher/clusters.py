@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcm.client.errors import ConfigurationError
+from mcm.configuration.given import Given, Source
 
 CONTROL_FILE = "control-kubeconfig.yaml"
 TARGET_FILE = "target-kubeconfig.yaml"
@@ -20,6 +21,22 @@ class Clusters:
     control: str
     target: str
     origin: str
+
+
+def source_of(environ: Mapping[str, str], dev_dir: Path) -> Source:
+    """Return the clusters asked for as a source of flags; an empty one for the sandbox."""
+    try:
+        chosen = choose(environ, dev_dir)
+    except ConfigurationError as error:
+        return Source(problems=[str(error)])
+    if chosen is None:
+        return Source()
+    return Source(
+        given={
+            "control-kubeconfig": Given(chosen.control, chosen.origin),
+            "target-kubeconfig": Given(chosen.target, chosen.origin),
+        }
+    )
 
 
 def choose(environ: Mapping[str, str], dev_dir: Path) -> Clusters | None:

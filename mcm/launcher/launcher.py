@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-import os
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from mcm import logs
 from mcm.clock import SystemClock
+from mcm.configuration.configuration import Configuration
 from mcm.launcher import clusters
+from mcm.launcher.preparation import is_for_clusters
 from mcm.launcher.progress import ProgressView
 from mcm.options import Options
 from mcm.process import run_manager
@@ -37,35 +39,55 @@ Ctrl-C ends it.
 
 
 async def launch(
-    options: Options, *, dev_dir: Path, sandbox_port: int, progress: bool, stop: asyncio.Event
+    configuration: Configuration,
+    *,
+    dev_dir: Path,
+    sandbox_port: int,
+    progress: bool,
+    stop: asyncio.Event,
 ) -> None:
     """Run until ``stop``; with ``progress``, under a live table of the fleet."""
     clock = SystemClock()
+    options, places = configuration.options, configuration.places
     view = ProgressView(clock) if progress else None
     async with AsyncExitStack() as stack:
         if view:
             stack.enter_context(view)
         logs.configure(
-            options.log_format,
-            verbosity=options.verbosity,
+            options.logging.format,
+            verbosity=options.logging.verbosity,
+            vmodule=options.logging.vmodule,
             clock=clock,
             stream=view.log_stream if view else None,
         )
-        chosen = clusters.choose(os.environ, dev_dir)
-        if chosen is None:
+        for remark in configuration.remarks:
+            logger.warning("%s", remark)
+        if is_for_clusters(configuration):
+            options = _with_its_cloud(options, places)
+            places = {"simulate-cloud": "mcm start", **places}
+        else:
             settings = SandboxSettings(
                 kubeconfig=dev_dir / clusters.SANDBOX_FILE, port=sandbox_port, samples=True
             )
             options = await _in_sandbox(options, settings, stack)
-        else:
-            options = dataclasses.replace(
-                options,
-                control_kubeconfig=chosen.control,
-                target_kubeconfig=chosen.target,
-                simulate_cloud=options.provider == "simulated",
-            )
-            logger.info("kubeconfigs from %s: %s, %s", chosen.origin, chosen.control, chosen.target)
-        await run_manager(options, stop, clock=clock, observe=view.observe if view else None)
+        observe = view.observe if view else None
+        await run_manager(options, stop, clock=clock, observe=observe, places=places)
+
+
+def _with_its_cloud(options: Options, places: Mapping[str, str]) -> Options:
+    """A simulated provider has no cloud elsewhere: it runs here, unless that was refused."""
+    chosen = options.clusters
+    logger.info(
+        "kubeconfigs from %s: %s, %s",
+        places.get("target-kubeconfig", places.get("control-kubeconfig")),
+        chosen.control_kubeconfig,
+        chosen.target_kubeconfig,
+    )
+    if "simulate-cloud" in places or not chosen.has_target:
+        return options
+    simulated = options.provider.name == "simulated"
+    provider = dataclasses.replace(options.provider, simulate_cloud=simulated)
+    return dataclasses.replace(options, provider=provider)
 
 
 async def _in_sandbox(
@@ -75,4 +97,5 @@ async def _in_sandbox(
     logger.info("no kubeconfig given: sandbox cluster at %s", cluster.url)
     print(_NEXT.format(kubeconfig=settings.kubeconfig), file=sys.stdout, flush=True)  # noqa: T201
     path = str(settings.kubeconfig)
-    return dataclasses.replace(options, control_kubeconfig=path, target_kubeconfig=path)
+    its = dataclasses.replace(options.clusters, control_kubeconfig=path, target_kubeconfig=path)
+    return dataclasses.replace(options, clusters=its)

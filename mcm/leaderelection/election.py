@@ -8,6 +8,7 @@ of our own, *when we sent* the request that renewed it, which is before anyone c
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import final
@@ -79,9 +80,23 @@ class Write:
 
 @final
 class Election:
-    """One candidate's view of one lease."""
+    """One candidate's view of one lease.
 
-    def __init__(self, *, name: str, namespace: str, identity: str, timings: Timings) -> None:
+    A ``joint`` one is held by several candidates at a time, all under the same identity: each
+    renews it, and none gives it up, as it cannot know that it was the last. ``annotations`` are
+    kept on the lease.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        timings: Timings,
+        joint: bool = False,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         if not identity:
             raise ValueError("an elector needs an identity")
         if problems := timings.problems():
@@ -90,6 +105,8 @@ class Election:
         self._namespace = namespace
         self._identity = identity
         self.timings = timings
+        self._joint = joint
+        self._annotations = dict(annotations or {})
         self._lease: Lease | None = None
         self._seen = False
         self._changed_at = 0.0  # when the observed record last changed
@@ -115,7 +132,7 @@ class Election:
     @property
     def may_hold(self) -> bool:
         """Whether there may be something of ours to release."""
-        return self._may_hold
+        return self._may_hold and not self._joint
 
     def time_left(self, now: float) -> float:
         """Return the seconds in which nobody else can take the lease; 0 if it is not ours."""
@@ -164,8 +181,8 @@ class Election:
 
     def renewal(self, now: float, wall: datetime) -> Write | None:
         """Return the write that renews without reading first: only while the lease is surely ours
-        and its version known."""
-        if self._lease is None or self.time_left(now) <= 0:
+        and its version known. That of a joint one hardly ever is."""
+        if self._joint or self._lease is None or self.time_left(now) <= 0:
             return None
         return Write(self._ours(self._lease, wall))
 
@@ -220,8 +237,7 @@ class Election:
         spec = replace(
             lease.spec,
             holder_identity=self._identity,
-            # Rounded up: others may wait longer than we count on, never shorter.
-            lease_duration_seconds=math.ceil(self.timings.lease_duration),
+            lease_duration_seconds=self._duration_for(lease.spec),
             renew_time=moment,
         )
         if lease.spec.holder_identity != self._identity:
@@ -229,4 +245,13 @@ class Election:
             if self._lease is None:
                 changes = 0  # the first holder of a new lease
             spec = replace(spec, acquire_time=moment, lease_transitions=changes)
-        return replace(lease, spec=spec)
+        noted = {**lease.metadata.annotations, **self._annotations}
+        return replace(lease, metadata=replace(lease.metadata, annotations=noted), spec=spec)
+
+    def _duration_for(self, spec: LeaseSpec) -> int:
+        """Rounded up: others may wait longer than we count on, never shorter. Nor shorter than
+        anybody counts on who holds the lease with us."""
+        duration = math.ceil(self.timings.lease_duration)
+        if self._joint and spec.holder_identity == self._identity:
+            return max(duration, spec.lease_duration_seconds or 0)
+        return duration

@@ -8,7 +8,7 @@ import math
 import random as random_module
 import socket
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import NoReturn, final
@@ -29,10 +29,12 @@ from mcm.clock import Clock
 from mcm.leaderelection.election import Election, LeadershipLost, Timings, Write
 from mcm.leaderelection.metrics import ElectionMetrics
 from mcm.metrics import once_per_registry
+from mcm.rate_limited_log import RateLimitedLog
 
 log = logging.getLogger(__name__)
 
 _RELEASE_RETRY = 0.1  # seconds
+_JOINT_RETRY = 0.2  # seconds, at most
 _JITTER = 0.2
 """A candidate looks again after a retry period, less up to this part of it: never later, so that
 whoever died is followed within lease duration and retry period."""
@@ -48,7 +50,8 @@ def new_identity(host: str = "") -> str:
 class LeaderElector:
     """Contends for the lease ``namespace/name`` as ``identity``; all durations are in seconds.
 
-    ``client`` is one without this elector's fence.
+    ``client`` is one without this elector's fence. ``joint`` and ``annotations`` are as
+    :class:`.election.Election` has them.
 
     Raises ValueError if the durations cannot work together (:meth:`.election.Timings.problems`).
     """
@@ -66,6 +69,8 @@ class LeaderElector:
         retry_period: float = 2.0,
         randomness: random_module.Random | None = None,
         registry: CollectorRegistry | None = None,
+        joint: bool = False,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.identity = identity
@@ -75,9 +80,16 @@ class LeaderElector:
         self._random = randomness or random_module.Random()
         self._timings = Timings(lease_duration, renew_deadline, retry_period)
         self._election = Election(
-            name=name, namespace=namespace, identity=identity, timings=self._timings
+            name=name,
+            namespace=namespace,
+            identity=identity,
+            timings=self._timings,
+            joint=joint,
+            annotations=annotations,
         )
+        self._joint = joint
         self._look = asyncio.Event()
+        self._seldom = RateLimitedLog(log, clock)
         self._metrics: ElectionMetrics | None = None
         if registry is not None:
             self._metrics = once_per_registry(registry, ElectionMetrics)
@@ -253,12 +265,23 @@ class LeaderElector:
         """Try once, for at most ``limit`` seconds; return whether we lead then."""
         try:
             async with asyncio.timeout(limit):
-                await self._acquire_or_renew(obstructed)
+                while not await self._tried(obstructed):
+                    await self._clock.sleep(_JOINT_RETRY * self._random.random())
         except (Conflict, AlreadyExists):
             log.debug("lease %s/%s: another was faster", self._namespace, self.name)
         except (KubeError, TimeoutError) as error:
             self._warn("attempt failed", error)
         return self.is_leading
+
+    async def _tried(self, obstructed: Callable[[], float]) -> bool:
+        """Try; False if another holder of a joint lease was faster, which changes nothing."""
+        try:
+            await self._acquire_or_renew(obstructed)
+        except (Conflict, AlreadyExists):
+            if not self._joint:
+                raise
+            return False
+        return True
 
     async def _acquire_or_renew(self, obstructed: Callable[[], float]) -> None:
         write = self._election.renewal(self._clock.monotonic(), self._clock.now())
@@ -322,6 +345,13 @@ class LeaderElector:
         return True
 
     def _warn(self, what: str, error: Exception) -> None:
+        if isinstance(error, NotFound) and error.about == "namespaces":
+            self._seldom.tell(
+                f"namespace {self._namespace}",
+                f"the namespace {self._namespace} does not exist, in which machines and leases are "
+                f"(--namespace); `kubectl create namespace {self._namespace}` makes it",
+            )
+            return
         silent = "the server did not answer in time"
         cause = str(error) or (silent if isinstance(error, TimeoutError) else type(error).__name__)
         log.warning("lease %s/%s: %s: %s", self._namespace, self.name, what, cause)

@@ -139,7 +139,7 @@ class Lifecycle:
         elif self.stopping:
             return
         elif error is not None or task.kind not in ENDS_BY_ITSELF:
-            if task.kind in (Kind.CONTROLLER, Kind.SERVICE):
+            if task.kind in (Kind.CONTROLLER, Kind.SERVICE, Kind.MIRROR):
                 self._failed[task.name] = f"it ended by itself: {error}" if error else "it ended"
             yield from self._stop(now, error or RuntimeError(f"{task} ended by itself"))
         elif task.kind is Kind.CHECKS:

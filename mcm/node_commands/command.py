@@ -13,7 +13,7 @@ import click
 
 from mcm.clock import SystemClock
 from mcm.cluster_commands import options
-from mcm.flags import GoDuration
+from mcm.configuration.types import GoDuration
 from mcm.node_commands import node_name
 from mcm.node_commands.clusters import Clusters
 from mcm.node_commands.display import displayed

@@ -17,9 +17,9 @@ from mcm.cluster_commands.options import print_as
 from mcm.cluster_commands.running import Failed
 from mcm.cluster_commands.tables import table
 from mcm.cluster_commands.writing import tried_anew
+from mcm.configuration.types import GoBool, GoDuration
 from mcm.controllers.deployment.fleet import DeploymentSnapshot
 from mcm.controllers.preconditions import for_this_version
-from mcm.flags import GoBool, GoDuration
 from mcm.rollout import changes, history, options
 from mcm.rollout.changes import Undo
 from mcm.rollout.cluster import Cluster

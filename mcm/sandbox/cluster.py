@@ -19,24 +19,34 @@ from mcm.client.transport import Request, Response
 from mcm.clock import Clock, SystemClock
 from mcm.providers.simulated import virtual_machine
 from mcm.sandbox import samples
+from mcm.sandbox.apiserver.authorization.authorizer import Authorization
 from mcm.sandbox.apiserver.front.http import Certificates, serve_https
 from mcm.sandbox.apiserver.front.kubeconfig import check_destination, write_kubeconfig
-from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.apiserver.front.webhook_calls import call_webhook
+from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
 from mcm.sandbox.world.storage.classes import class_manifests
 from mcm.sandbox.world.world import World
 
 logger = logging.getLogger(__name__)
 
+CONTROL_PLANE = "control-plane"
+"""The Node, and the VM under it, that a sandbox has on request."""
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """``port`` 0 takes a free one; ``node_grace`` and ``heartbeat_interval`` are in seconds."""
+    """``port`` 0 takes a free one; ``node_grace`` and ``heartbeat_interval`` are in seconds.
+
+    ``control_plane_node``: a Node that no machine stands for, with room for some pods.
+    """
 
     kubeconfig: Path
     port: int = 7443
     samples: bool = False
     node_grace: float = 20.0
     heartbeat_interval: float = 5.0
+    authorization: Authorization = "AlwaysAllow"
+    control_plane_node: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,12 @@ async def sandbox(
     """
     check_destination(settings.kubeconfig)
     clock = clock or SystemClock()
-    server = ApiServer(clock=clock, random=random.Random())
+    server = ApiServer(
+        clock=clock,
+        random=random.Random(),
+        settings=ServerSettings(authorization=settings.authorization),
+    )
+    server.asking.caller = call_webhook
     await create_all(server, first_objects())
     certificates = Certificates.load_or_create(_state_dir(settings))
     async with serve_https(server, port=settings.port, certificates=certificates) as front:
@@ -67,9 +82,12 @@ async def sandbox(
             randomness=random.Random(),
             node_grace=settings.node_grace,
             heartbeat_interval=settings.heartbeat_interval,
+            root_ca=front.ca.decode(),
         )
         life = asyncio.create_task(world.run())
         try:
+            if settings.control_plane_node:
+                await create_all(server, [control_plane_vm()])
             if settings.samples:
                 await create_all(server, [*samples.load(), *samples.load_workload()])
             yield RunningSandbox(server, front.url, settings.kubeconfig)
@@ -92,6 +110,23 @@ def kubectl_hint(kubeconfig: Path) -> str:
 def first_objects() -> list[JSONObject]:
     """Return what every sandbox begins with: the kinds of machines, and classes of storage."""
     return [*crd_manifests(), virtual_machine.crd_manifest(), *class_manifests()]
+
+
+def control_plane_vm() -> JSONObject:
+    """Return a VM of no machine and no class, whose Node is there for pods of the cluster itself.
+
+    It is not tainted, as in a cluster of a single node: else nothing would run on it.
+    """
+    return {
+        "apiVersion": f"{virtual_machine.GROUP}/{virtual_machine.VERSION}",
+        "kind": virtual_machine.VIRTUAL_MACHINES.kind,
+        "metadata": {"name": CONTROL_PLANE, "namespace": "default"},
+        "spec": {
+            "nodeName": CONTROL_PLANE,
+            "capacity": {"cpu": "4", "memory": "16Gi"},
+            "nodeLabels": {"node-role.kubernetes.io/control-plane": ""},
+        },
+    }
 
 
 async def create_all(server: ApiServer, manifests: Iterable[JSONObject]) -> None:

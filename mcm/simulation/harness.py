@@ -80,7 +80,7 @@ class Simulation:
             randomness=random.Random(self.random.random()),
             node_grace=node_grace,
             heartbeat_interval=heartbeat_interval,
-            namespace=self._options.namespace,
+            namespace=self._options.clusters.namespace,
             kubelets=FaultyTransport(self.server, self.kubelet_faults),
         )
         self.losses = 0

@@ -16,10 +16,10 @@ import orjson
 from mcm.client.errors import ConfigurationError, KubeError
 from mcm.client.transport import Transport
 from mcm.clock import Clock, SystemClock
+from mcm.configuration.types import GoDuration
 from mcm.controllers.provider import Provider, ProviderFailed
 from mcm.driver import Driver, load_provider
 from mcm.fence import Unfenced
-from mcm.flags import GoDuration
 from mcm.interrupts import EXIT_CODE, heed_interrupts
 from mcm.vm.calls import Found, VmCalls
 from mcm.vm.manifests import read_class, read_secrets

@@ -18,9 +18,13 @@ class WebhookMetrics:
             ("result",),
             registry=registry,
         )
+        for result in ("allowed", "warned", "refused", "bad"):
+            self.reviews.labels(result)  # rates are right from the first one on
         self.rotations = Counter(
             "mcm_webhook_certificate_rotations_total",
             "Looks at the webhook's certificate files that found another pair, taken or refused.",
             ("result",),
             registry=registry,
         )
+        for result in ("taken", "refused"):
+            self.rotations.labels(result)

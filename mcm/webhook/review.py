@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from mcm.api import nesting
 from mcm.api.machine import GROUP, VERSION
 from mcm.api.meta import JSONObject
 from mcm.api.validation import FieldError, describe
@@ -76,14 +77,21 @@ def answer(body: bytes, *, max_replicas: int) -> tuple[JSONObject, Judgement]:
 
 def _read(body: bytes) -> _Request:
     try:
-        review = _reviews.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        review = _reviewed(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadReview(f"not an {KIND} with a request") from None
     if (review.api_version, review.kind) != (API_VERSION, KIND):
         raise BadReview(f"only {KIND} of {API_VERSION} is understood")
     if not review.request.uid:
         raise BadReview("the request has no uid")
     return review.request
+
+
+def _reviewed(body: bytes) -> _Review:
+    try:
+        return _reviews.decode(body)
+    except RecursionError:  # enough is left for the object in it to be judged as too deep
+        return _reviews.decode(nesting.cut(body, below=nesting.READABLE + 10))
 
 
 def _present(raw: msgspec.Raw) -> bytes:

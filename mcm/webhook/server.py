@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
@@ -16,11 +14,9 @@ from aiohttp import web
 from mcm.client.errors import ConfigurationError
 from mcm.clock import Clock
 from mcm.http_server import Handler, Limits, listening, read_body
-from mcm.webhook.certificates import ServingCertificate
+from mcm.serving_certificate import ServingCertificate
 from mcm.webhook.metrics import WebhookMetrics
 from mcm.webhook.review import BadReview, answer
-
-logger = logging.getLogger(__name__)
 
 PATH: Final = "/validate"
 
@@ -86,20 +82,8 @@ async def serve(
             bound = await stack.enter_async_context(listen)
         except OSError as error:
             raise ConfigurationError(_cannot_listen(address, port, error)) from error
-        await stack.enter_async_context(_following(certificate))
+        await stack.enter_async_context(certificate.followed())
         yield bound
-
-
-@asynccontextmanager
-async def _following(certificate: ServingCertificate) -> AsyncIterator[None]:
-    rotation = asyncio.create_task(certificate.rotate(), name="webhook certificate")
-    try:
-        yield
-    finally:
-        rotation.cancel()
-        await asyncio.wait({rotation})
-        if not rotation.cancelled() and (error := rotation.exception()):
-            logger.error("the webhook's certificate was followed no more", exc_info=error)
 
 
 def _cannot_listen(address: str, port: int, error: OSError) -> str:

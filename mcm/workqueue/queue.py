@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 _EXACT = 1e-6  # seconds: less than this before a deadline is rounding, not earliness
+_MOST_NOTES = 8
 _TICK = 0.001  # seconds: the resolution of the coarsest loop, uvloop
 
 
@@ -49,6 +50,8 @@ class WorkQueue(Generic[K]):
         self._limiter: RateLimiter[K] = limiter if limiter is not None else default_limiter()
         self._state: QueueState[K] = QueueState(ageing=ageing)
         self._adds_reported = 0
+        self._notes: dict[K, list[object]] = {}
+        self._notes_taken: dict[K, tuple[object, ...]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -132,6 +135,24 @@ class WorkQueue(Generic[K]):
         flight = self._state.processing.get(key)
         return flight.priority if flight is not None else 0
 
+    def note(self, key: K, note: object) -> None:
+        """Keep ``note`` for whoever takes ``key`` next; of many only the first few. It changes
+        nothing else: say it beside the call that adds the key."""
+        if self._state.is_shut_down:
+            return
+        noted = self._notes.setdefault(key, [])
+        if len(noted) < _MOST_NOTES:
+            noted.append(note)
+
+    def notes(self, key: K) -> tuple[object, ...]:
+        """Return what was noted for ``key``, now in processing, until it was handed out."""
+        return self._notes_taken.get(key, ())
+
+    def waited(self, key: K) -> float:
+        """Return the seconds that ``key``, now in processing, waited to be taken (else 0)."""
+        flight = self._state.processing.get(key)
+        return flight.waited if flight is not None else 0.0
+
     # Taking
 
     def get_nowait(self) -> K | None:
@@ -141,6 +162,8 @@ class WorkQueue(Generic[K]):
             return None
         if self._series is not None:
             self._series.waited.observe(taken.waited)
+        if self._notes:
+            self._notes_taken[taken.key] = tuple(self._notes.pop(taken.key, ()))
         self._report()
         return taken.key
 
@@ -164,6 +187,8 @@ class WorkQueue(Generic[K]):
         if ended is None:
             return
         flight, became_ready = ended
+        if self._notes_taken:
+            self._notes_taken.pop(key, None)
         if self._series is not None:
             self._series.worked.observe(max(0.0, now - flight.since))
         self._wake(became_ready)
@@ -176,6 +201,7 @@ class WorkQueue(Generic[K]):
         if self._state.is_shut_down:
             return
         dropped = self._state.shut_down()
+        self._notes.clear()
         if self._series is not None:
             self._series.dropped.inc(dropped)
         log.debug("queue %s shuts down, %d delayed keys dropped", self.name, dropped)

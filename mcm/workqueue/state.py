@@ -32,10 +32,12 @@ than what is added with 0."""
 
 
 class InFlight(msgspec.Struct, frozen=True, gc=False):
-    """What is known of a key in processing: when it was handed out, and with which priority."""
+    """What is known of a key in processing: when it was handed out, with which priority, and how
+    many seconds after it was added."""
 
     since: float
     priority: int
+    waited: float = 0.0
 
 
 class Taken(msgspec.Struct, Generic[K], frozen=True):
@@ -127,8 +129,9 @@ class QueueState(Generic[K]):
         if key is None:
             return None
         waiting = self._dirty.pop(key)
-        self._processing[key] = InFlight(now, waiting.priority)
-        return Taken(key, max(0.0, now - waiting.since))
+        waited = max(0.0, now - waiting.since)
+        self._processing[key] = InFlight(now, waiting.priority, waited)
+        return Taken(key, waited)
 
     def done(self, key: K, now: float) -> tuple[InFlight, int] | None:
         """End the processing of ``key``; a key that was not handed out changes nothing (None).

@@ -33,12 +33,14 @@ _FILLED_WITHIN = 20.0
 class Peer:
     """A server that claims to be a Kubernetes API server, ready with all kinds defined.
 
-    ``compact`` makes it forget every state but the current one.
+    ``compact`` makes it forget every state but the current one; ``user`` says how to reach it as
+    one whom RBAC judges.
     """
 
     name: str
     spec: ConnectionSpec
     compact: Callable[[], Awaitable[None]]
+    user: Callable[[str], ConnectionSpec]
 
 
 @final

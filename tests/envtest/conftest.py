@@ -99,7 +99,7 @@ def pytest_runtest_makereport(
 
 
 def _peer_of(plane: ControlPlane) -> Peer:
-    return Peer("real", plane.spec(), plane.compact)
+    return Peer("real", plane.spec(), plane.compact, plane.spec)
 
 
 async def _define(peer: Peer) -> None:

@@ -16,11 +16,13 @@ from typing import Self, final
 from mcm.api.meta import JSONObject
 from mcm.client.connection import ConnectionSpec, StaticToken, TLSSpec
 from mcm.clock import SystemClock
+from mcm.sandbox.apiserver.authentication.users import User
 from mcm.sandbox.apiserver.front.certificates import Certificates
 from mcm.sandbox.apiserver.front.http import Front, serve_https
-from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.apiserver.server import ApiServer, ServerSettings
 from mcm.sandbox.cluster import create_all
 from tests.envtest.bench import Peer
+from tests.envtest.control_plane import STRANGER, token_of
 
 _PATIENCE = 10.0
 
@@ -49,11 +51,14 @@ class SandboxThread:
         assert not self._thread.is_alive(), "the sandbox does not stop"
 
     def peer(self) -> Peer:
+        token = self._front.result(_PATIENCE).token
+        return Peer("sandbox", self._spec(token), self.compact, lambda u: self._spec(token_of(u)))
+
+    def _spec(self, token: str) -> ConnectionSpec:
         front = self._front.result(_PATIENCE)
-        spec = ConnectionSpec(
-            front.url, tls=TLSSpec(ca_data=front.ca), credentials=StaticToken(front.token)
+        return ConnectionSpec(
+            front.url, tls=TLSSpec(ca_data=front.ca), credentials=StaticToken(token)
         )
-        return Peer("sandbox", spec, self.compact)
 
     async def compact(self) -> None:
         done = asyncio.run_coroutine_threadsafe(self._compact(), self._loop)
@@ -69,7 +74,9 @@ class SandboxThread:
 
     async def _serve(self) -> None:
         try:
-            self._server = ApiServer(clock=SystemClock(), random=random.Random())
+            settings = ServerSettings(authorization="RBAC")
+            self._server = ApiServer(clock=SystemClock(), random=random.Random(), settings=settings)
+            self._server.authenticator.learn(token_of(STRANGER), User(STRANGER, ("people",)))
             await create_all(self._server, self._manifests)
             certificates = Certificates.load_or_create(self._folder)
             async with serve_https(self._server, certificates=certificates) as front:

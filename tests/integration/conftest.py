@@ -12,6 +12,7 @@ from mcm.api.crds import crd_manifests
 from tests.integration.background import BackgroundServer
 from tests.integration.kubectl import Kubectl, find_kubectl
 
+pytest.register_assert_rewrite("tests.integration.faq.reader", "tests.integration.faq.scenarios")
 _numbers = count(1)
 
 

@@ -24,16 +24,24 @@ BRISK = LeaderElection(
 class Replica:
     """Use as a context manager; leaving it kills the process. ``log`` is what it said so far."""
 
-    def __init__(self, folder: Path, kubeconfig: Path, *, port: int, namespace: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kubeconfig: Path,
+        *,
+        port: int,
+        namespace: str,
+        election: LeaderElection = BRISK,
+    ) -> None:
         self._log = folder / f"mcm-{port}.log"
         self._command = [
             *(sys.executable, "-m", "mcm", "run"),
             f"--target-kubeconfig={kubeconfig}",
             f"--namespace={namespace}",
             *("--address=127.0.0.1", f"--port={port}"),
-            f"--leader-elect-lease-duration={BRISK.lease_duration.seconds}s",
-            f"--leader-elect-renew-deadline={BRISK.renew_deadline.seconds}s",
-            f"--leader-elect-retry-period={BRISK.retry_period.seconds}s",
+            f"--leader-elect-lease-duration={election.lease_duration.seconds}s",
+            f"--leader-elect-renew-deadline={election.renew_deadline.seconds}s",
+            f"--leader-elect-retry-period={election.retry_period.seconds}s",
         ]
         self._stack = ExitStack()
 
@@ -55,6 +63,10 @@ class Replica:
         return self._log.read_text()
 
     @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    @property
     def leads(self) -> bool:
         """Whether it has begun to work. Raises AssertionError if it has ended."""
         assert self._process.poll() is None, f"it ended by itself: {self.log}"
@@ -64,6 +76,11 @@ class Replica:
     def waits(self) -> bool:
         """Whether it has seen that others hold both leases."""
         return self.log.count(" is held by ") - self.log.count(" is held by nobody") >= 2
+
+    def stop(self) -> None:
+        """Ask it to end, and wait until it has."""
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(30) == 0, self.log
 
     def kill(self) -> None:
         """As ``kill -9``: it says no more to anybody."""

@@ -261,8 +261,8 @@ def test_machines_of_other_deployments_are_nobodys_to_name() -> None:
     run_virtual(main)
 
 
-SEEDS = part_of(range(16), one_in=4)
-UPDATED_SEEDS = part_of(range(12), one_in=3)
+SEEDS = part_of(range(16), one_in=4, in_ci=2)
+UPDATED_SEEDS = part_of(range(12), one_in=4, in_ci=2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -13,14 +13,14 @@ from mcm.sandbox import samples
 from mcm.simulation.harness import Simulation, name_of
 from mcm.simulation.virtualtime import run_virtual
 
-FLEET = 100
+FLEET = 40
 FLAKY: list[JSONObject] = [
     {"verb": "update", "at": at, "code": code, "probability": 0.15}
     for at, code in (("vm", "Unavailable"), ("network", "Internal"), ("disk", "DeadlineExceeded"))
 ]
 
 
-def test_a_hundred_machines_follow_their_class_at_a_flaky_cloud() -> None:
+def test_forty_machines_follow_their_class_at_a_flaky_cloud() -> None:
     async def main() -> None:
         async with _simulation(21) as sim:
             chance = random.Random(21)

@@ -31,7 +31,7 @@ from tests.simulation.overshooting_fleet import (
 )
 from tests.thoroughness import part_of
 
-SEEDS = part_of(range(20), one_in=4)
+SEEDS = part_of(range(20), one_in=4, in_ci=2)
 ACTS = 12
 PERIOD = 20.0
 

@@ -31,6 +31,7 @@ from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.assembly import Assembly
 from mcm.controllers.machine.backoff import MachineBackoff
 from mcm.controllers.machine.class_migration.references import References
+from mcm.controllers.machine.creation.metrics import BackoffMetrics
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
 from mcm.controllers.machine.deletion.wakeups import of_attachment as of_attachment_in_deletion
 from mcm.controllers.machine.deletion.wakeups import of_node_volumes
@@ -40,7 +41,7 @@ from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.draining.wiring import build_engine
 from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
-from mcm.controllers.machine.health.giving_up import GivingUp
+from mcm.controllers.machine.health.giving_up import GivingUp, failure_permits
 from mcm.controllers.machine.health.moving_machines import MovingMachines
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.hot_update.progress import HotUpdateMetrics, HotUpdateProgress
@@ -54,6 +55,7 @@ from mcm.controllers.rollouts import Rollouts
 from mcm.controllers.runtime import Controller
 from mcm.drain.volumes import index_attachments
 from mcm.informers import Change, InformerFactory, Store
+from mcm.metrics import once_per_registry
 from mcm.workqueue import WorkQueue
 
 NAME = "machine"
@@ -93,7 +95,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         provider=ctx.provider,
         memory=memory,
         giving_up=giving_up,
-        metrics=MachineMetrics.of(ctx.registry),
+        metrics=_metrics(ctx),
         drain_telling=DrainTelling(control, DrainMetrics.of(ctx.registry)),
         random=ctx.random,
         reachability=lambda: probe.reachability,
@@ -112,6 +114,14 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         protecting,
         *settling,
     )
+
+
+def _metrics(ctx: ControllerContext) -> MachineMetrics:
+    metrics, informers = MachineMetrics.of(ctx.registry), ctx.control_informers
+    metrics.keep_of_those_there(
+        informers.informer(MACHINES), informers.informer(MACHINE_DEPLOYMENTS)
+    )
+    return metrics
 
 
 # ---- clusters and memory ------------------------------------------------------------------------
@@ -177,6 +187,8 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
     hot_updates = HotUpdatePace(
         clock=ctx.clock, backoff=MachineBackoff(exhausted=exhausted, random=ctx.random)
     )
+    shared = SharedBackoff(exhausted=exhausted, random=ctx.random, wake=queue.add)
+    BackoffMetrics.of(ctx.registry).show(shared.held_back)
     return Memory(
         backoff=MachineBackoff(exhausted=exhausted, random=ctx.random),
         places=Places(
@@ -185,7 +197,7 @@ def _memory(ctx: ControllerContext, queue: WorkQueue[str]) -> Memory:
             updating=hot_updates.at_once,
         ),
         hot_updates=hot_updates,
-        shared=SharedBackoff(exhausted=exhausted, random=ctx.random, wake=queue.add),
+        shared=shared,
     )
 
 
@@ -206,7 +218,13 @@ def _giving_up(
     protection, protecting = meltdown.build(ctx, wake=wake)
     limit = ctx.options.max_concurrent_replacements
     permits = FailurePermits(wake=queue.add, limit=limit)
-    allowed = GivingUp(sets=sets, moving=moving, permits=permits, protection=protection)
+    allowed = GivingUp(
+        sets=sets,
+        moving=moving,
+        permits=permits,
+        protection=protection,
+        asked=once_per_registry(ctx.registry, failure_permits),
+    )
     return allowed, protecting
 
 

@@ -5,15 +5,18 @@ Machines without deployment (label ``name``) are left out: nobody would find the
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 
-from mcm.api.machine import Machine, MachineClass
+from mcm.api.machine import Machine, MachineClass, MachineDeployment
 from mcm.api.names import LABEL_NAME, LABEL_ZONE
 from mcm.controllers.machine.zone import template_labels
-from mcm.metrics import once_per_registry
+from mcm.informers.change import Change
+from mcm.informers.informer import Informer
+from mcm.metrics import PlainCounter, once_per_registry
 
 _LABELS = ("namespace", "machine_deployment", "instance_type", "zone")
 
@@ -28,6 +31,7 @@ class MachineMetrics:
             text = f"Seconds the last machine took to {what}."
             return Gauge(name, text, _LABELS, registry=registry)
 
+        self._seen: set[tuple[str, ...]] = set()
         self._create = duration("create")
         self._initialize = duration("initialize")
         self._join = duration("join")
@@ -38,7 +42,7 @@ class MachineMetrics:
             _LABELS[:2],
             registry=registry,
         )
-        self._failed_join = Counter(
+        self._failed_join = PlainCounter(
             "mcm_machine_num_failed_join",
             "Machines that did not join in time.",
             _LABELS,
@@ -49,17 +53,57 @@ class MachineMetrics:
     def of(cls, registry: CollectorRegistry) -> MachineMetrics:
         return once_per_registry(registry, cls)
 
+    def keep_of_those_there(
+        self, machines: Informer[Machine], deployments: Informer[MachineDeployment]
+    ) -> None:
+        """From now on, forget a deployment's series when it and the last of its machines go."""
+
+        gone: set[tuple[str, str]] = set()
+
+        def look(group: tuple[str, str]) -> None:
+            if group in gone and not any(_group(m) == group for m in machines.store.list()):
+                gone.discard(group)
+                self._forget(*group)
+
+        def of_machine(change: Change[Machine]) -> None:
+            if change.new is None:
+                look(_group(change.object))
+
+        def of_deployment(change: Change[MachineDeployment]) -> None:
+            group = change.object.metadata.namespace, change.object.metadata.name
+            if change.new is None:
+                gone.add(group)
+                look(group)
+            else:
+                gone.discard(group)
+
+        machines.add_handler(of_machine)
+        deployments.add_handler(of_deployment)
+
+    def _forget(self, namespace: str, deployment: str) -> None:
+        gone = {s for s in self._seen if s[:2] == (namespace, deployment)}
+        self._seen -= gone
+        for labels in gone:
+            self._failed_join.remove(*labels)
+            for gauge in (self._create, self._initialize, self._join, self._delete):
+                with suppress(KeyError):
+                    gauge.remove(*labels)
+        with suppress(KeyError):
+            self._drain.remove(namespace, deployment)
+
     def created(self, machine: Machine, class_: MachineClass | None, now: datetime) -> None:
-        _set(self._create, machine, class_, _age(machine, now))
+        self._set(self._create, machine, class_, _age(machine, now))
+        if labels := _labels(machine, class_):
+            self._failed_join.inc(*labels, by=0.0)
 
     def initialized(self, machine: Machine, class_: MachineClass | None, now: datetime) -> None:
-        _set(self._initialize, machine, class_, _age(machine, now))
+        self._set(self._initialize, machine, class_, _age(machine, now))
 
     def joined(self, machine: Machine, class_: MachineClass | None, now: datetime) -> None:
-        _set(self._join, machine, class_, _age(machine, now))
+        self._set(self._join, machine, class_, _age(machine, now))
 
     def deleted(self, machine: Machine, class_: MachineClass | None, now: datetime) -> None:
-        _set(self._delete, machine, class_, _going_for(machine, now))
+        self._set(self._delete, machine, class_, _going_for(machine, now))
 
     def drained(self, machine: Machine, since: datetime, now: datetime) -> None:
         if deployment := machine.metadata.labels.get(LABEL_NAME):
@@ -68,12 +112,19 @@ class MachineMetrics:
 
     def failed_to_join(self, machine: Machine, class_: MachineClass | None) -> None:
         if labels := _labels(machine, class_):
-            self._failed_join.labels(*labels).inc()
+            self._seen.add(labels)
+            self._failed_join.inc(*labels)
+
+    def _set(
+        self, gauge: Gauge, machine: Machine, class_: MachineClass | None, span: timedelta
+    ) -> None:
+        if labels := _labels(machine, class_):
+            self._seen.add(labels)
+            gauge.labels(*labels).set(_seconds(span))
 
 
-def _set(gauge: Gauge, machine: Machine, class_: MachineClass | None, span: timedelta) -> None:
-    if labels := _labels(machine, class_):
-        gauge.labels(*labels).set(_seconds(span))
+def _group(machine: Machine) -> tuple[str, str]:
+    return machine.metadata.namespace, machine.metadata.labels.get(LABEL_NAME, "")
 
 
 def _labels(machine: Machine, class_: MachineClass | None) -> tuple[str, ...]:

@@ -64,12 +64,11 @@ def settings_of(machine: Machine, defaults: ControllerSettings) -> MachineSettin
     )
 
 
-def _evictions(retries: int, drain_timeout: timedelta) -> int:
-    """Return as many as fit into the drain timeout. Where not even one fits, that one lasts until
-    the timeout: only who asks for no evictions gets none."""
-    if retries <= 0:
-        return 0
-    return max(1, min(retries, drain_timeout // EVICTION_INTERVAL))
+def _evictions(retries: int | None, drain_timeout: timedelta) -> int:
+    """Return as many as fit into the drain timeout, ``retries`` at most. Where not even one fits,
+    that one lasts until the timeout: only who asks for no evictions gets none."""
+    most = max(1, drain_timeout // EVICTION_INTERVAL)
+    return most if retries is None else max(0, min(retries, most))
 
 
 def _first(texts: Iterable[str | None], otherwise: timedelta) -> timedelta:

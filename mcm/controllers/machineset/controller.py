@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mcm.api.core import NODES
 from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.controllers.context import ControllerContext
+from mcm.controllers.machineset.metrics import StaleMachines
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.reconciler import MachineSetReconciler
 from mcm.controllers.node_ownership import NodeOwners
@@ -38,6 +39,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         preserve_timeout=ctx.options.preserve_timeout,
         max_replicas=ctx.options.max_replicas,
         limits=SetLimits(ctx.control_informers.store(MACHINE_DEPLOYMENTS), Margins.of(ctx.options)),
+        stale=StaleMachines.of(ctx.registry),
     )
     queue = ctx.queue(NAME)
     wake_owners(queue, OWNERSHIP, sets, machines)

@@ -27,6 +27,7 @@ from mcm.clock import Clock
 from mcm.controllers.fanout import raise_together
 from mcm.controllers.machineset.awaited_orphans import told
 from mcm.controllers.machineset.machine_template import new_machine
+from mcm.controllers.machineset.metrics import StaleMachines
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.preservation.auto_preserver import AutoPreserver
 from mcm.controllers.machineset.preservation.protection import protected_until
@@ -79,6 +80,7 @@ class MachineSetReconciler:
         preserve_timeout: timedelta,
         max_replicas: int,
         limits: SetLimits,
+        stale: StaleMachines,
     ) -> None:
         self._sets = sets
         self._proven = proven
@@ -89,6 +91,8 @@ class MachineSetReconciler:
         self._preserve_timeout = preserve_timeout
         self._max_replicas = max_replicas
         self._limits = limits
+        self._stale = stale
+        self._store = machines
         self._set_writer = OwnerWriter(MACHINE_SETS, writer)
         self._claimer = Claimer(OWNERSHIP, sets, machines, reader=reader, writer=writer)
         self._machines = ChildControl(
@@ -147,6 +151,7 @@ class MachineSetReconciler:
             reason = REASON_FAILED_CREATE
         else:
             errors = await self._machines.delete(machine_set, decided.delete)
+            self._stale.count(decided.delete, self._store)
             reason = REASON_FAILED_DELETE
         return errors, _failure(reason, errors)
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from mcm.api.core import NODES, Node
 from mcm.api.machine import MACHINES
+from mcm.api.names import ANNOTATION_NODE_NAMESPACE
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.finalizers import InUse, InUseDecision, build_in_use
 from mcm.controllers.node.management import decide
-from mcm.controllers.node_ownership import NodeOwners
+from mcm.controllers.node_ownership import NodeOwners, is_of_another_namespace
 from mcm.controllers.runtime import Controller
 from mcm.informers import Change
 
@@ -24,11 +25,22 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         ctx.control_informers.store(MACHINES), ctx.target_informers.store(NODES), ctx.namespace
     )
 
+    def is_ours(node: Node) -> bool:
+        if is_of_another_namespace(node, ctx.namespace):
+            return False
+        said = ANNOTATION_NODE_NAMESPACE in node.metadata.annotations
+        return said or not ctx.options.sibling_namespaces
+
     def decide_now(node: Node, has_machine: bool) -> InUseDecision:
         if owners.of(node).contested:
             return InUseDecision()  # nobody touches it before it is known whose it is
-        patience = ctx.options.creation_timeout
-        return decide(node, has_machine=has_machine, now=ctx.clock.now(), patience=patience)
+        return decide(
+            node,
+            has_machine=has_machine,
+            now=ctx.clock.now(),
+            patience=ctx.options.creation_timeout,
+            ours=is_ours(node),
+        )
 
     in_use = InUse(
         used=NODES,

@@ -15,13 +15,18 @@ from mcm.controllers.finalizers import InUseDecision
 from mcm.controllers.preconditions import for_this_object, for_this_version
 
 
-def decide(node: Node, *, has_machine: bool, now: datetime, patience: timedelta) -> InUseDecision:
-    """Decide about ``node``. A young one may be a VM's whose machine does not name it yet."""
+def decide(
+    node: Node, *, has_machine: bool, now: datetime, patience: timedelta, ours: bool = True
+) -> InUseDecision:
+    """Decide about ``node``. A young one may be a VM's whose machine does not name it yet. Of one
+    without machine that may be another manager's (not ``ours``) nothing is said."""
     meta = node.metadata
     marked = ANNOTATION_NOT_MANAGED_BY_MCM in meta.annotations
     if has_machine:
         unmark: JSONObject = {"metadata": {"annotations": {ANNOTATION_NOT_MANAGED_BY_MCM: None}}}
         return InUseDecision(for_this_object(meta, unmark) if marked else None)
+    if not ours:
+        return InUseDecision()
     left = ((meta.creation_timestamp or now) + patience - now).total_seconds()
     if left > 0:
         return InUseDecision(after=left, reason="node without machine")

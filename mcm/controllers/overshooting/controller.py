@@ -20,6 +20,7 @@ from mcm.controllers.overshooting.decision import is_frozen
 from mcm.controllers.overshooting.deployment_freeze import DeploymentFreeze
 from mcm.controllers.overshooting.forced_unfreezes import ForcedUnfreezes
 from mcm.controllers.overshooting.limits import Margins, SetLimits
+from mcm.controllers.overshooting.metrics import FreezeMetrics
 from mcm.controllers.overshooting.set_freeze import SetFreeze
 from mcm.controllers.owning import children_of, index_by_owner
 from mcm.controllers.runtime import Controller
@@ -51,6 +52,7 @@ def _of_sets(ctx: ControllerContext) -> Controller:
         forced=forced,
         writer=informers.writer,
         events=ctx.events,
+        metrics=FreezeMetrics.of(ctx.registry),
         period=period,
     )
     sets.add_handler(noting_unfreezes(forced))  # before the look that this wakes

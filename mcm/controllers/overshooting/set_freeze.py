@@ -19,6 +19,7 @@ from mcm.controllers.overshooting.forced_unfreezes import ForcedUnfreezes
 from mcm.controllers.overshooting.freeze_events import FreezeEvents, Note, Reasons
 from mcm.controllers.overshooting.labelling import freezing, unfreezing
 from mcm.controllers.overshooting.limits import SetLimits
+from mcm.controllers.overshooting.metrics import FreezeMetrics
 from mcm.controllers.owning import children_of
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
@@ -42,6 +43,7 @@ class SetFreeze:
         forced: ForcedUnfreezes,
         writer: ObjectWriter,
         events: EventSink,
+        metrics: FreezeMetrics,
         period: float,
     ) -> None:
         self._sets = sets
@@ -52,6 +54,7 @@ class SetFreeze:
         self._events = FreezeEvents(
             MACHINE_SETS, Reasons(EVENT_FROZE_SET, EVENT_UNFROZE_SET), events
         )
+        self._metrics = metrics
         self._period = period
 
     async def reconcile(self, key: str) -> Outcome:
@@ -101,6 +104,7 @@ class SetFreeze:
             MACHINE_SETS, meta.name, for_this_version(meta, change), namespace=meta.namespace
         )
         if freeze or is_frozen(meta):
+            self._metrics.decided(action)
             self._events.tell(machine_set, _note_on(situation), frozen=freeze)
 
     def _look_again(self, key: str) -> Outcome:

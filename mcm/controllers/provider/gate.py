@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast, final
@@ -15,6 +16,7 @@ from mcm.controllers.provider.failures import ProviderFailed, failed, failure_of
 from mcm.controllers.provider.masking import Masks
 from mcm.controllers.provider.metrics import DriverMetrics
 from mcm.controllers.provider.responses import flaw_in
+from mcm.controllers.write_guard import progressed
 from mcm.driver.codes import Code
 from mcm.driver.contract import (
     CreateMachineRequest,
@@ -37,6 +39,9 @@ from mcm.driver.contract import (
     UpdateMachineResponse,
 )
 from mcm.fence import Fence
+from mcm.tracing import NO_TRACES, Kind, Tracer, Value
+
+logger = logging.getLogger(__name__)
 
 CALL_LIMIT = 900.0
 """Seconds after which a call is given up: longer than any cloud takes, shorter than for ever."""
@@ -91,8 +96,10 @@ class Provider:
         fence: Fence,
         metrics: DriverMetrics | None = None,
         limit: float = CALL_LIMIT,
+        tracer: Tracer = NO_TRACES,
     ) -> None:
         self._driver = driver
+        self._tracer = tracer
         self._clock = clock
         self._fence = fence
         self._metrics = metrics
@@ -119,6 +126,11 @@ class Provider:
             lambda: self._driver.initialize_machine(request),
         )
         return await self._through(call)
+
+    def is_called_for(self, machine_key: str) -> bool:
+        """Tell whether a call for the machine still runs although it was given up."""
+        subjects = (f"machine {machine_key}", f"volumes of machine {machine_key}")
+        return any(self._calls.runaway(subject) is not None for subject in subjects)
 
     @property
     def can_update(self) -> bool:
@@ -217,12 +229,22 @@ class Provider:
     async def _through(self, call: _Call[R]) -> R:
         self._fence.check()
         started = self._clock.monotonic()
+        progressed(started)
         provider = call.machine_class.provider
         try:
-            answer = await self._answer(call)
+            with self._tracer.span(call.verb, _traced(call), kind=Kind.CLIENT) as span:
+                answer = await self._answer(call)
+                if isinstance(answer, ProviderFailed):
+                    span.set("error.type", answer.code.text)
         finally:
+            ended = self._clock.monotonic()
+            progressed(ended)
+            took = ended - started
+            logger.debug(
+                "driver call",
+                extra={"verb": call.verb, "subject": call.subject, "seconds": round(took, 3)},
+            )
             if self._metrics is not None:
-                took = self._clock.monotonic() - started
                 self._metrics.duration.labels(provider, call.verb).observe(took)
         if not isinstance(answer, ProviderFailed):
             return answer
@@ -276,6 +298,16 @@ def _of_machine(
 ) -> _Call[R]:
     subject = f"machine {request.machine.metadata.key}"
     return _Call(verb, subject, request.machine_class, request.secret, promised, start)
+
+
+def _traced(call: _Call[R]) -> Mapping[str, Value]:
+    class_ = call.machine_class
+    return {
+        "mcm.driver.verb": call.verb,
+        "mcm.driver.subject": call.subject,
+        "mcm.driver.provider": class_.provider,
+        "mcm.machine_class": class_.metadata.key,
+    }
 
 
 def _no_answer(call: _Call[R], limit: float, overdue: Overdue) -> str:

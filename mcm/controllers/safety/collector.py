@@ -24,6 +24,7 @@ from mcm.controllers.safety.orphans import (
     vms_in,
 )
 from mcm.controllers.safety.report import OrphanReport
+from mcm.controllers.safety.siblings import Siblings
 from mcm.driver.codes import Code
 from mcm.driver.contract import DeleteMachineRequest, ListMachinesRequest
 from mcm.informers import Store
@@ -50,6 +51,7 @@ class OrphanCollector:
         provider: Provider,
         reader: ObjectReader,
         report: OrphanReport,
+        siblings: Siblings,
         clock: Clock,
         period: float,
         random: random_module.Random,
@@ -61,6 +63,7 @@ class OrphanCollector:
         self._provider = provider
         self._reader = reader
         self._report = report
+        self._siblings = siblings
         self._clock = clock
         self._period = period
         self._random = random
@@ -85,14 +88,19 @@ class OrphanCollector:
             listed = await self._list(class_)
         except ProviderFailed as failure:
             return self._unlisted(class_, failure)
+        elsewhere = await self._siblings.claims()
         self._retries.forget(key)
         self._seen[key] = class_
         unclaimed = self._unclaimed.setdefault(key, Unclaimed())
-        found = [vm for vm in vms_in(listed) if self._is_unclaimed(class_, vm)]
+        found = [
+            vm for vm in vms_in(listed) if self._is_unclaimed(class_, vm) and not elsewhere.hold(vm)
+        ]
         due = unclaimed.look(found, self._clock.monotonic())
+        self._report.counted(class_, len(unclaimed.vms))
         for vm in due[:MOST_AT_ONCE]:
             if await self._collect(class_, vm):
                 unclaimed.forget(vm)
+                self._report.counted(class_, len(unclaimed.vms))
         if len(due) > MOST_AT_ONCE:
             return Outcome(after=_NEXT_BATCH, reason="more orphan VMs")
         next_due = unclaimed.next_due(self._clock.monotonic())
@@ -105,6 +113,7 @@ class OrphanCollector:
         unclaimed, class_ = self._unclaimed.pop(key, None), self._seen.pop(key, None)
         if unclaimed is not None and unclaimed.vms and class_ is not None:
             self._report.out_of_reach(class_, unclaimed.vms)
+        self._report.forget(key)
         return DONE
 
     # ---- what is unclaimed ---------------------------------------------------------------------
@@ -154,7 +163,8 @@ class OrphanCollector:
             return False  # claimed, or collected for another class, while others were deleted
         self._collected.add(vm, self._clock.monotonic())
         try:
-            if await self._is_claimed_by_now(class_, vm):
+            claimed = await self._is_claimed_by_now(class_, vm)
+            if claimed or (await self._siblings.claims()).hold(vm):
                 self._collected.discard(vm)
                 return False
             await self._delete(class_, vm)

@@ -13,6 +13,7 @@ from mcm.controllers.runtime import Controller
 from mcm.controllers.safety.collector import OrphanCollector
 from mcm.controllers.safety.orphans import is_ambiguous
 from mcm.controllers.safety.report import OrphanMetrics, OrphanReport
+from mcm.controllers.safety.siblings import Siblings
 from mcm.informers import Change
 from mcm.workqueue import INITIAL_PRIORITY
 
@@ -37,6 +38,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         provider=ctx.provider,
         reader=ctx.control,
         report=OrphanReport(ctx.events, OrphanMetrics.of(ctx.registry)),
+        siblings=Siblings(ctx.control, ctx.options.sibling_namespaces),
         clock=ctx.clock,
         period=ctx.options.orphan_vms_period.total_seconds(),
         random=ctx.random,

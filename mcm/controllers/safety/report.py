@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import final
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from mcm.api.machine import MACHINE_CLASSES, MachineClass
 from mcm.controllers.safety.orphans import Vm
@@ -17,11 +18,13 @@ from mcm.wording import first_few
 logger = logging.getLogger(__name__)
 
 _NAMED = 10
+_RESULTS = ("deleted", "stays")
 
 
 @final
 class OrphanMetrics:
-    """``result``: ``deleted``, or ``stays`` for an attempt that failed."""
+    """``result``: ``deleted``, or ``stays`` for an attempt that failed. Of a class that is gone no
+    series is left."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.collections = Counter(
@@ -30,6 +33,21 @@ class OrphanMetrics:
             ("namespace", "machine_class", "result"),
             registry=registry,
         )
+
+        self.there = Gauge(
+            "mcm_orphan_vms",
+            "VMs that no machine claimed when their class was last looked at, and that were not "
+            "deleted since: too young yet, or in the way of something.",
+            ("namespace", "machine_class"),
+            registry=registry,
+        )
+
+    def forget(self, namespace: str, machine_class: str) -> None:
+        with suppress(KeyError):
+            self.there.remove(namespace, machine_class)
+        for result in _RESULTS:
+            with suppress(KeyError):
+                self.collections.remove(namespace, machine_class, result)
 
     @classmethod
     def of(cls, registry: CollectorRegistry) -> OrphanMetrics:
@@ -43,6 +61,18 @@ class OrphanReport:
     def __init__(self, events: EventSink, metrics: OrphanMetrics) -> None:
         self._events = events
         self._metrics = metrics
+
+    def counted(self, class_: MachineClass, orphans: int) -> None:
+        """Show how many are left of a class that was looked at."""
+        meta = class_.metadata
+        self._metrics.there.labels(meta.namespace, meta.name).set(orphans)
+        for result in _RESULTS:  # rates are right from the first one on
+            self._metrics.collections.labels(meta.namespace, meta.name, result)
+
+    def forget(self, class_key: str) -> None:
+        """The class is gone, and what was shown of it with it."""
+        namespace, _, name = class_key.partition("/")
+        self._metrics.forget(namespace, name)
 
     def deleted(self, class_: MachineClass, vm: Vm) -> None:
         self._count(class_, "deleted")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import final
 
 from mcm.api.core import NodeAddress
@@ -21,6 +23,7 @@ from mcm.client.errors import (
     TransportError,
 )
 from mcm.clock import Clock
+from mcm.driver.cloud_api import CloudApi
 from mcm.driver.codes import Code
 from mcm.driver.contract import (
     CreateMachineRequest,
@@ -51,21 +54,33 @@ from mcm.providers.simulated.virtual_machine import (
     VIRTUAL_MACHINES,
     VirtualMachine,
     VirtualMachineSpec,
+    crd_manifest,
     name_of,
 )
+from mcm.rate_limited_log import RateLimitedLog
 
+logger = logging.getLogger(__name__)
+
+_SEEN_WITHIN = timedelta(minutes=1)
+"""How soon the cloud has noted of a VM that it boots it."""
 _LABEL_CLASS = "simulation.machine.sapcloud.io/machine-class"
 _ANNOTATION_INITIALIZED = "simulation.machine.sapcloud.io/initialized"
 
 
 def provider(context: ProviderContext) -> Driver:
     """Entry point ``simulated``. Raises ConfigurationError for a cloud without a target cluster."""
+    if not context.simulate_cloud:
+        logger.info(
+            "VMs of the simulated provider boot where its cloud runs: in the sandbox, or in a "
+            "process with --simulate-cloud; this one does not run it"
+        )
     return SimulatedDriver(
         context.control,
         namespace=context.namespace,
         clock=context.clock,
         randomness=context.random,
         services={"cloud": _cloud(context).run} if context.simulate_cloud else {},
+        cloud_api=context.cloud_api,
     )
 
 
@@ -96,14 +111,20 @@ class SimulatedDriver(UnsupportedDriver):
         clock: Clock,
         randomness: random.Random,
         services: Mapping[str, Service] | None = None,
+        cloud_api: CloudApi | None = None,
     ) -> None:
         self._client = client
+        self._cloud_api = cloud_api or CloudApi()
         self._services = dict(services or {})
         self._namespace = namespace
         self._clock = clock
         self._random = randomness
         self._calls: Counter[tuple[str, str]] = Counter()
         self._quota_lock = asyncio.Lock()
+        self._seldom = RateLimitedLog(logger, clock)
+
+    def definitions(self) -> Sequence[JSONObject]:
+        return [crd_manifest()]
 
     def services(self) -> Mapping[str, Service]:
         return self._services
@@ -211,7 +232,23 @@ class SimulatedDriver(UnsupportedDriver):
         spec = decode(request.machine_class.provider_spec)
         await self._begin("list", request.machine_class.metadata.name, spec)
         vms = await self._vms_of(request.machine_class)
+        self._tell_of_idle_cloud(vms)
         return ListMachinesResponse({vm.provider_id: vm.spec.machine_name for vm in vms})
+
+    def _tell_of_idle_cloud(self, vms: Iterable[VirtualMachine]) -> None:
+        """Warn of VMs that nobody boots: a cloud that runs notes at once that it does."""
+        latest = self._clock.now() - _SEEN_WITHIN
+        waiting = [
+            vm.metadata.name
+            for vm in vms
+            if not vm.status.phase and (made := vm.metadata.creation_timestamp) and made < latest
+        ]
+        if waiting:
+            self._seldom.tell(
+                "VMs that nobody boots",
+                "nobody runs the simulated cloud, so that VMs are not booted "
+                f"({len(waiting)}, such as {waiting[0]}); run a manager with --simulate-cloud",
+            )
 
     async def get_volume_ids(self, request: GetVolumeIDsRequest) -> GetVolumeIDsResponse:
         ids = []
@@ -223,11 +260,12 @@ class SimulatedDriver(UnsupportedDriver):
 
     async def _begin(self, verb: str, name: str, spec: ProviderSpec) -> None:
         """Let the verb's latency pass, then fail if the class asks for it."""
-        delay = spec.delay(verb).total_seconds()
-        if delay:
-            await self._clock.sleep(delay)
-        self._calls[verb, name] += 1
-        self._fail_if_asked(verb, name, spec)
+        with self._cloud_api.request("virtualmachines"):
+            delay = spec.delay(verb).total_seconds()
+            if delay:
+                await self._clock.sleep(delay)
+            self._calls[verb, name] += 1
+            self._fail_if_asked(verb, name, spec)
 
     def _fail_if_asked(self, verb: str, name: str, spec: ProviderSpec, *, at: str = "") -> None:
         for failure in spec.failures:

@@ -19,7 +19,12 @@ from mcm.informers.store import Store
 from mcm.providers.simulated.node_objects import internal_ip
 
 ANNOTATION_TERMINATION = "simulation.machine.sapcloud.io/termination-seconds"
+ANNOTATION_COMPLETION = "simulation.machine.sapcloud.io/completion-seconds"
+"""How long the containers of a pod run that is not to be restarted."""
+ANNOTATION_EXIT_CODE = "simulation.machine.sapcloud.io/exit-code"
+"""What its containers exit with; the pod fails unless it is 0."""
 _START_SECONDS = 1.0
+_COMPLETION_SECONDS = 1.0
 _TERMINATION_SECONDS = 1.0
 
 
@@ -30,14 +35,29 @@ class Container(ApiStruct, frozen=True, kw_only=True):
 
 class RunnablePodSpec(PodSpec, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
+    restart_policy: str = "Always"
+
+
+class RunningState(ApiStruct, frozen=True, kw_only=True):
+    started_at: str = ""
+
+
+class ContainerState(ApiStruct, frozen=True, kw_only=True):
+    running: RunningState | None = None
 
 
 class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
     name: str = ""
+    state: ContainerState = ContainerState()
 
 
 class RunnablePodStatus(PodStatus, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
+
+    def started_at(self, container: str) -> str:
+        """Return since when a container has been running; nothing if it has not."""
+        found = (c.state.running for c in self.container_statuses if c.name == container)
+        return next((running.started_at for running in found if running is not None), "")
 
 
 class RunnablePod(Pod, frozen=True, kw_only=True):
@@ -97,6 +117,9 @@ class PodRunner:
             if self._lacks_volumes(pod):
                 return await self._wait_for_volumes(pod)
             return await self._step(pod, "start", _START_SECONDS, self._start)
+        if pod.status.phase == "Running" and _ends(pod):
+            seconds = _seconds(pod, ANNOTATION_COMPLETION, _COMPLETION_SECONDS)
+            return await self._step(pod, "completion", seconds, self._complete)
         return DONE
 
     async def _step(
@@ -121,11 +144,7 @@ class PodRunner:
 
     def _termination_seconds(self, pod: RunnablePod) -> float:
         """As long as its annotation says, but never beyond the grace it was given."""
-        text = pod.metadata.annotations.get(ANNOTATION_TERMINATION, "")
-        try:
-            asked = float(text) if text else _TERMINATION_SECONDS
-        except ValueError:
-            asked = _TERMINATION_SECONDS
+        asked = _seconds(pod, ANNOTATION_TERMINATION, _TERMINATION_SECONDS)
         deadline = pod.metadata.deletion_timestamp
         if deadline is None:
             return asked
@@ -144,6 +163,9 @@ class PodRunner:
 
     async def _start(self, pod: RunnablePod) -> None:
         await self._set_status(pod, self._running(pod))
+
+    async def _complete(self, pod: RunnablePod) -> None:
+        await self._set_status(pod, self._completed(pod))
 
     async def _set_status(self, pod: RunnablePod, status: JSONObject) -> None:
         answer = await self._client.patch(
@@ -198,6 +220,41 @@ class PodRunner:
             "containerStatuses": [_running_container(c, now) for c in pod.spec.containers],
         }
 
+    def _completed(self, pod: RunnablePod) -> JSONObject:
+        now, exit_code = rfc3339(self._clock.now()), _exit_code(pod)
+        phase = "Failed" if exit_code else "Succeeded"
+        reason = "PodFailed" if exit_code else "PodCompleted"
+        return {
+            "phase": phase,
+            "conditions": [
+                {"type": kind, "status": "False", "reason": reason, "lastTransitionTime": now}
+                for kind in ("ContainersReady", "Ready")
+            ],
+            "containerStatuses": [
+                _ended_container(c, exit_code, pod.status.started_at(c.name) or now, now)
+                for c in pod.spec.containers
+            ],
+        }
+
+
+def _ends(pod: RunnablePod) -> bool:
+    """Tell whether the pod's containers end by themselves, for good. Those of a pod that is
+    restarted when it fails, and always fails, run for ever."""
+    policy = pod.spec.restart_policy
+    return policy == "Never" or (policy == "OnFailure" and not _exit_code(pod))
+
+
+def _exit_code(pod: RunnablePod) -> int:
+    text = pod.metadata.annotations.get(ANNOTATION_EXIT_CODE, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _seconds(pod: RunnablePod, annotation: str, default: float) -> float:
+    try:
+        return float(pod.metadata.annotations.get(annotation, default))
+    except ValueError:
+        return default
+
 
 def _waiting_container(container: Container) -> JSONObject:
     return {
@@ -221,4 +278,24 @@ def _running_container(container: Container, now: str) -> JSONObject:
         "started": True,
         "restartCount": 0,
         "state": {"running": {"startedAt": now}},
+    }
+
+
+def _ended_container(container: Container, exit_code: int, started: str, now: str) -> JSONObject:
+    ended: JSONObject = {
+        "exitCode": exit_code,
+        "reason": "Error" if exit_code else "Completed",
+        "startedAt": started,
+        "finishedAt": now,
+        "containerID": f"simulated://{container.name}",
+    }
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "containerID": f"simulated://{container.name}",
+        "ready": False,
+        "started": False,
+        "restartCount": 0,
+        "state": {"terminated": ended},
     }

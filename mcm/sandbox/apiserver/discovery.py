@@ -26,8 +26,15 @@ _SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
-_SUBRESOURCE_VERBS = {"eviction": ("create",), "binding": ("create",), "finalize": ("update",)}
+_SUBRESOURCE_VERBS = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "finalize": ("update",),
+    "log": ("get",),
+    "token": ("create",),
+}
 
 
 def discovery_response(registry: Registry, path: str, accept: str) -> Response | None:

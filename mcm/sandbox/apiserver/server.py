@@ -1,8 +1,8 @@
 """A Kubernetes API server as one plain object: a request in, a response or a stream out.
 
-No sockets, no threads, no authentication: front ends add those. All the work of a request is
-synchronous, so requests never see each other half done; only a read of a revision that is not
-reached yet waits. Time and chance are injected.
+No sockets, no threads: front ends add those, and ask :meth:`ApiServer.identify` who sends a
+request. All the work of a request is synchronous, so requests never see each other half done; only
+a read of a revision that is not reached yet waits. Time and chance are injected.
 """
 
 from __future__ import annotations
@@ -10,34 +10,46 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as randomness
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import final
 
 from mcm.api.meta import JSONObject
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import Clock
+from mcm.sandbox.apiserver.admission.asking import Asking
+from mcm.sandbox.apiserver.authentication.account_tokens import AccountTokens
+from mcm.sandbox.apiserver.authentication.authenticator import Authenticator
+from mcm.sandbox.apiserver.authentication.impersonation import impersonation_in
+from mcm.sandbox.apiserver.authentication.users import ADMIN, User
+from mcm.sandbox.apiserver.authorization.attributes import Attributes, attributes_of
+from mcm.sandbox.apiserver.authorization.authorizer import require
+from mcm.sandbox.apiserver.bootstrap import create_first_objects
 from mcm.sandbox.apiserver.definitions.establishing import DefinitionWatcher
 from mcm.sandbox.apiserver.errors import StatusError, internal, too_large_body, too_large_version
 from mcm.sandbox.apiserver.garbage.events import EventExpiry
-from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES, PERMANENT_NAMESPACES
+from mcm.sandbox.apiserver.kinds.builtin import BUILTIN_RESOURCES
 from mcm.sandbox.apiserver.limits import LARGEST_BODY
 from mcm.sandbox.apiserver.reading.listing import NotYetReached
+from mcm.sandbox.apiserver.reading.rendering import warned
 from mcm.sandbox.apiserver.registry import Registry, ResourceInfo
-from mcm.sandbox.apiserver.requests.calls import Call, ServerSettings, ServerState, WriteOptions
+from mcm.sandbox.apiserver.requests.calls import Call, ServerSettings, ServerState
 from mcm.sandbox.apiserver.requests.counters import RequestCounters
 from mcm.sandbox.apiserver.requests.endpoints import Endpoints
 from mcm.sandbox.apiserver.requests.handlers import answer
 from mcm.sandbox.apiserver.requests.negotiation import accepted_form
 from mcm.sandbox.apiserver.requests.routing import Target, resolve, verb_of
 from mcm.sandbox.apiserver.store import DEFAULT_WINDOW, Change, Store
-from mcm.sandbox.apiserver.writing.create_update import create_object
 
 __all__ = ["ApiServer", "ServerSettings"]
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_VERSION = "v1.32.0"
+
+_Parts = tuple[Target | None, Mapping[str, str], Mapping[str, str]]
+"""What the path names, the first value of each parameter, headers under lower-case names."""
 
 _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -47,7 +59,7 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 class ApiServer:
     """``store`` and ``registry`` are open to the sandbox's own controllers; ``requests`` counts
     what was asked, by whom; ``witnesses`` are told each request and the status of its answer;
-    ``settings`` may be changed at any time.
+    ``settings`` may be changed at any time; ``asking`` asks webhooks once it has a way to them.
 
     ``window`` is how many changes a collection keeps for watches; ``version`` what ``/version``
     claims.
@@ -67,31 +79,71 @@ class ApiServer:
         self.settings = settings or ServerSettings()
         self.requests = RequestCounters()
         self.witnesses: list[Callable[[Request, int], None]] = []
-        self._state = ServerState(self.store, self.registry, clock, random, self.settings)
+        self.authenticator = Authenticator(AccountTokens(self.store, clock))
+        self._state = ServerState(
+            self.store, self.registry, clock, random, self.authenticator, self.settings
+        )
+        self.asking = Asking(self.store)
         self._endpoints = Endpoints(self._state, self.requests, version=version)
         DefinitionWatcher(
             self._state, self._builtin("apiextensions.k8s.io", "customresourcedefinitions")
         )
         EventExpiry(self._state)
-        self._create_namespaces()
+        create_first_objects(self._state)
 
-    async def handle(self, request: Request) -> Response | StreamResponse:
-        """Answer one request. Never raises for what a client sent; a read of a future revision is
-        held for ``settings.fresh_wait`` seconds and then refused."""
+    def identify(self, headers: Iterable[tuple[str, str]]) -> User:
+        """Return the user that the headers of a request prove, or whom he poses as.
+
+        Raises StatusError: 401; 403 for posing as somebody without leave."""
+        pairs = tuple(headers)
+        given = next((v for k, v in pairs if k.lower() == "authorization"), "")
+        user = self.authenticator.user_of(given)
+        wanted = impersonation_in(pairs)
+        if wanted is None:
+            return user
+        for need in wanted.needs:
+            attributes = Attributes(
+                user,
+                "impersonate",
+                group=need.group,
+                resource=need.resource,
+                subresource=need.subresource,
+                namespace=need.namespace,
+                name=need.name,
+            )
+            require(self.settings.authorization, self.store, attributes)
+        return wanted.user
+
+    async def handle(self, request: Request, user: User = ADMIN) -> Response | StreamResponse:
+        """Answer one request of ``user``. Never raises for what a client sent; a read of a future
+        revision is held for ``settings.fresh_wait`` seconds and then refused. Webhooks are asked
+        before a change is made."""
         try:
-            return self.respond(request)
+            warnings = await self._ask_webhooks(request, user)
+        except StatusError as error:
+            return self._told(request, self._parts(request), error.response())
+        try:
+            return warned(self.respond(request, user), warnings)
         except NotYetReached as error:
             await self._reach(error.revision)
-        return self.respond(request, waited=True)
+        return self.respond(request, user, waited=True)
 
-    def respond(self, request: Request, *, waited: bool = False) -> Response | StreamResponse:
+    async def _ask_webhooks(self, request: Request, user: User) -> list[str]:
+        if request.method == "GET" or not self.asking.has_somebody_to_ask():
+            return []
+        target = resolve(self.registry, request.path)
+        if target is None:
+            return []
+        return await self.asking.ask(request, user, target, partial(self._tried, user))
+
+    def respond(
+        self, request: Request, user: User = ADMIN, *, waited: bool = False
+    ) -> Response | StreamResponse:
         """Answer one request at once. A read of a future revision raises NotYetReached, or is
         refused if it has ``waited``. A watch needs a running event loop."""
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        query = _first_values(request.query)
-        target = resolve(self.registry, request.path)
+        parts = self._parts(request)
         try:
-            response = self._answer(request, target, query, headers)
+            response = self._answer(request, user, *parts)
         except StatusError as error:
             response = error.response()
         except NotYetReached as error:
@@ -103,7 +155,13 @@ class ApiServer:
                 raise
             logger.exception("no answer for a request", extra={"path": request.path})
             response = internal(f"{type(error).__name__}: {error}").response()
-        self._count(request, target, query, headers, response.status)
+        return self._told(request, parts, response)
+
+    def _told(
+        self, request: Request, parts: _Parts, response: Response | StreamResponse
+    ) -> Response | StreamResponse:
+        """Count the answer to a request, and tell whoever wants to know."""
+        self._count(request, *parts, response.status)
         for tell in self.witnesses:
             tell(request, response.status)
         return response
@@ -133,19 +191,30 @@ class ApiServer:
         """How many watches are under way."""
         return len(self._state.streams)
 
+    def _tried(self, user: User, request: Request) -> Response | StreamResponse:
+        return self._answer(request, user, *self._parts(request))
+
+    def _parts(self, request: Request) -> _Parts:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return resolve(self.registry, request.path), _first_values(request.query), headers
+
     def _answer(
         self,
         request: Request,
+        user: User,
         target: Target | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
     ) -> Response | StreamResponse:
+        if self.settings.authorization != "AlwaysAllow":
+            attributes = attributes_of(user, request.method, request.path, query)
+            require(self.settings.authorization, self.store, attributes)
         if len(request.body) > LARGEST_BODY:
             raise too_large_body(LARGEST_BODY)
         if target is None:
             return self._endpoints.answer(request, query, headers)
         verb = _verb(request, target, query)
-        return answer(self._state, _call(request, target, verb, query, headers))
+        return answer(self._state, _call(request, user, target, verb, query, headers))
 
     def _count(
         self,
@@ -166,17 +235,6 @@ class ApiServer:
         info = self.registry.find(group, "v1", plural)
         assert info is not None
         return info
-
-    def _create_namespaces(self) -> None:
-        info = self._builtin("", "namespaces")
-        for name in PERMANENT_NAMESPACES:
-            obj: JSONObject = {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": name},
-            }
-            options = WriteOptions(manager="apiserver")
-            create_object(self._state, info, obj, namespace="", options=options)
 
     async def _reach(self, revision: int) -> None:
         """Wait until the store has come to ``revision``, or the patience for it is over."""
@@ -206,6 +264,7 @@ def _verb(request: Request, target: Target, query: Mapping[str, str]) -> str:
 
 def _call(
     request: Request,
+    user: User,
     target: Target,
     verb: str,
     query: Mapping[str, str],
@@ -219,4 +278,5 @@ def _call(
         body=request.body,
         form=accepted_form(headers.get("accept", "")),
         agent=headers.get("user-agent", "unknown"),
+        user=user,
     )

@@ -22,6 +22,7 @@ from mcm.sandbox.world.daemon_sets import DaemonSets
 from mcm.sandbox.world.deployments import Deployments
 from mcm.sandbox.world.disruption import Disruption
 from mcm.sandbox.world.kinds import PODS, REPLICA_SETS
+from mcm.sandbox.world.namespace_defaults import NamespaceDefaults
 from mcm.sandbox.world.node_lifecycle import NodeLifecycle
 from mcm.sandbox.world.owned_pods import BY_OWNER, index_pods, owner_uids
 from mcm.sandbox.world.pod_garbage import PodGarbage
@@ -42,8 +43,8 @@ class World:
     """Each actor has a client, and a user agent, of its own: the server counts who writes what.
 
     ``node_grace`` and ``heartbeat_interval`` are in seconds, ``kubelets`` is the kubelets' way to
-    the server if it is not everybody's. With nothing to do, nobody but the
-    kubelets writes, and those only their leases.
+    the server if it is not everybody's, ``root_ca`` the certificate (PEM) that signed the server's.
+    With nothing to do, nobody but the kubelets writes, and those only their leases.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class World:
         heartbeat_interval: float = 5.0,
         namespace: str = "default",
         kubelets: Transport | None = None,
+        root_ca: str = "",
     ) -> None:
         self._server = server
         self._clock = clock
@@ -74,7 +76,11 @@ class World:
             heartbeat_interval=heartbeat_interval,
         )
         self._actors += self._make_storage()
-        self._collectors = (GarbageCollector(server), NamespaceController(server))
+        self._collectors = (
+            GarbageCollector(server),
+            NamespaceController(server),
+            NamespaceDefaults(server, root_ca),
+        )
 
     async def run(self) -> None:
         """Live until cancelled."""

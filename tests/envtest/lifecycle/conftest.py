@@ -16,7 +16,7 @@ _numbers = count(1)
 @pytest.fixture
 async def fleet(control_plane: ControlPlane) -> AsyncIterator[Fleet]:
     """A fleet to be, in a namespace where manager and cloud have the chart's rights and no more."""
-    peer = Peer("real", control_plane.spec(), control_plane.compact)
+    peer = Peer("real", control_plane.spec(), control_plane.compact, control_plane.spec)
     admin = Bench(peer, f"fleet-{next(_numbers)}")
     meta = {"name": admin.namespace}
     try:

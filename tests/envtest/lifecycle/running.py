@@ -17,7 +17,7 @@ from mcm.client.http import HTTPTransport
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import SystemClock
 from mcm.manager import Manager
-from mcm.options import LeaderElection, Options
+from mcm.options import Clusters, LeaderElection, Options
 from mcm.providers.simulated import provider
 from mcm.providers.simulated.cloud import SimulatedCloud
 from tests.envtest.control_plane import CLOUD_AND_KUBELETS, MANAGER, ControlPlane
@@ -77,7 +77,7 @@ class RunningManager:
     ) -> None:
         self.transport = RecordingTransport(HTTPTransport(plane.spec(MANAGER), clock=SystemClock()))
         self.manager = Manager(
-            Options(namespace=namespace, leader_election=election),
+            Options(clusters=Clusters(namespace=namespace), leader_election=election),
             control=self.transport,
             target=self.transport,
             provider=provider,

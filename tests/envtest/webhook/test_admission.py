@@ -38,7 +38,7 @@ class Field:
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane = plane
         self.folder = folder
-        self.admin = Bench(Peer("real", plane.spec(), plane.compact), NAMESPACE)
+        self.admin = Bench(Peer("real", plane.spec(), plane.compact, plane.spec), NAMESPACE)
         self.metrics_port, self.port = free_ports(2)
         (folder / "ca.crt").write_bytes(plane.ca)
         self.kubeconfig = folder / "kubeconfig.yaml"

@@ -32,7 +32,7 @@ SIZES_GONE_WRONG = [("the machine says so", 2)]
     ("name", "surge"),
     sorted(
         {
-            *part_of([(n, s) for s in (0, 1) for n in tuple(STEPS)[::2]], one_in=8),
+            *part_of([(n, s) for s in (0, 1) for n in tuple(STEPS)[::2]], one_in=8, in_ci=4),
             *REVERTS_GONE_WRONG,
         }
     ),
@@ -58,7 +58,7 @@ def test_a_revert_updates_back_who_was_updated(name: str, surge: int) -> None:
     take_over(update.left, scenario)
 
 
-@pytest.mark.parametrize("name", part_of(tuple(STEPS)[1::2], one_in=4))
+@pytest.mark.parametrize("name", part_of(tuple(STEPS)[1::2], one_in=4, in_ci=2))
 def test_a_third_template_replaces_nobody(name: str) -> None:
     update = STEPS[name](Update())
     update.left.want("c")
@@ -71,7 +71,7 @@ def test_a_third_template_replaces_nobody(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*part_of(tuple(STEPS)[1::2], one_in=4), *STRATEGIES_GONE_WRONG})
+    "name", sorted({*part_of(tuple(STEPS)[1::2], one_in=4, in_ci=2), *STRATEGIES_GONE_WRONG})
 )
 def test_another_strategy_keeps_who_is_updated(name: str) -> None:
     update = STEPS[name](Update())
@@ -94,7 +94,7 @@ def test_another_strategy_keeps_who_is_updated(name: str) -> None:
     ("name", "replicas"),
     sorted(
         {
-            *part_of([(n, r) for r in (2, 6) for n in tuple(STEPS)[::2]], one_in=8),
+            *part_of([(n, r) for r in (2, 6) for n in tuple(STEPS)[::2]], one_in=8, in_ci=4),
             *SIZES_GONE_WRONG,
         }
     ),
@@ -115,7 +115,7 @@ def test_another_size_holds_nothing_up(name: str, replicas: int) -> None:
     take_over(update.left, scenario)
 
 
-@pytest.mark.parametrize("name", part_of(tuple(STEPS)[1::2], one_in=4))
+@pytest.mark.parametrize("name", part_of(tuple(STEPS)[1::2], one_in=4, in_ci=2))
 def test_paused_nobody_more_is_selected(name: str) -> None:
     update = STEPS[name](Update())
     update.left.spec["paused"] = True

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcm.api import codec
+from mcm.api import codec, nesting
 from mcm.api.core import NODES, PODS, SECRETS, NodeCondition
 from mcm.api.machine import (
     MACHINE_CLASSES,
@@ -115,6 +115,43 @@ def test_a_payload_nested_without_end_is_an_error_of_that_object_only() -> None:
     body = b'{"metadata":{"name":"m"},"providerSpec":' + deep + b"}"
     with pytest.raises(codec.DecodeError):
         codec.decode_object(MACHINE_CLASSES, body)
+
+
+@pytest.mark.parametrize("depth", [600, 2000, 5000, 50_000])
+@pytest.mark.parametrize("opening", [b'{"a":', b"[", b'[{"a":'])
+def test_how_deep_a_payload_may_be_depends_on_no_parser(depth: int, opening: bytes) -> None:
+    closing = {b"[": b"]", b'{"a":': b"}"}.get(opening, b"}]")
+    deep = opening * depth + b"1" + closing * depth
+    body = b'{"metadata":{"name":"m"},"providerSpec":{"x":' + deep + b"}}"
+    with pytest.raises(codec.DecodeError) as caught:
+        codec.decode_object(MACHINE_CLASSES, body)
+    assert (caught.value.key, caught.value.detail) == ("m", "nested too deep to be read")
+
+
+@pytest.mark.parametrize("levels", [nesting.READABLE - 1, nesting.READABLE])
+def test_up_to_so_many_levels_a_payload_is_read_as_it_is(levels: int) -> None:
+    inside = levels - 1
+    deep = b'{"a":' * inside + b'"}{"' + b"}" * inside
+    body = b'{"metadata":{"name":"m"},"providerSpec":' + deep + b"}"
+    value: object = codec.decode_object(MACHINE_CLASSES, body).provider_spec
+    for _ in range(inside):
+        assert isinstance(value, dict)
+        value = value["a"]
+    assert value == "}{"
+
+
+@pytest.mark.parametrize("depth", [600, 2000, 5000, 50_000])
+@pytest.mark.parametrize("nothing", [b"", b',"namespace":null'])
+def test_how_deep_a_field_is_that_nobody_reads_is_no_matter(depth: int, nothing: bytes) -> None:
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    body = b'{"metadata":{"name":"m"%s},"unknown":%s}' % (nothing, deep)
+    assert codec.decode_object(MACHINES, body).metadata.name == "m"
+    assert nothing or codec.decode_metadata(body).name == "m"
+
+
+def test_payloads_are_carried_by_what_users_fill_and_not_by_what_is_many() -> None:
+    carrying = [resource for resource in ALL if codec.carries_payload(resource)]
+    assert carrying == [MACHINE_CLASSES, MACHINE_SETS, MACHINE_DEPLOYMENTS]
 
 
 def test_the_decoder_of_a_type_is_made_once() -> None:

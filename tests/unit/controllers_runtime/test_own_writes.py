@@ -29,6 +29,6 @@ def test_a_change_is_news_to_all_but_the_key_that_wrote_it(
 
 def test_the_author_is_the_reconcile_that_is_under_way() -> None:
     assert author() == ""
-    with reconciling(author_of("machine", "n/a")):
+    with reconciling(author_of("machine", "n/a"), 0.0):
         assert author() == "machine n/a"
     assert author() == ""

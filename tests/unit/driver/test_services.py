@@ -23,7 +23,7 @@ from mcm.driver import (
     services_of,
 )
 from mcm.manager import Manager
-from mcm.options import Options
+from mcm.options import Options, ProviderChoice
 from mcm.providers.simulated import provider as simulated
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.loopback import LoopbackTransport
@@ -88,7 +88,7 @@ def test_a_provider_without_a_cloud_of_its_own_refuses_to_simulate_one() -> None
 
     with pytest.raises(ConfigurationError, match="--simulate-cloud: the provider 'plain' brings"):
         Manager(
-            Options(provider="plain", simulate_cloud=True),
+            Options(provider=ProviderChoice("plain", simulate_cloud=True)),
             control=transport(),
             target=transport(),
             provider=provider,

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from mcm import prometheus_text
 from mcm.api.core import NodeCondition
 from mcm.api.machine import (
     MACHINE_DEPLOYMENTS,
@@ -22,6 +23,7 @@ from mcm.api.machine import (
     MACHINES,
     ClassSpec,
     CurrentStatus,
+    DeploymentStrategy,
     Machine,
     MachineDeployment,
     MachineDeploymentSpec,
@@ -31,12 +33,12 @@ from mcm.api.machine import (
     MachineSetStatus,
     MachineSpec,
     MachineStatus,
+    RollingUpdate,
 )
 from mcm.api.meta import ObjectMeta, Resource, T
 from mcm.client.client import Client
 from mcm.clock import Clock, SystemClock
-from mcm.controllers import fleet_metrics
-from mcm.controllers.fleet_metrics import SLICE, FleetMetrics
+from mcm.controllers.fleet_metrics.fleet import SLICE, FleetMetrics
 from mcm.informers.factory import InformerFactory
 from tests.unit.fleet_metrics.fresh_collection import FleetCollector
 
@@ -47,7 +49,10 @@ class Fleet:
     def __init__(self, clock: Clock | None = None) -> None:
         absent = cast("Client", _NoClient())
         self.informers = InformerFactory(absent, clock=SystemClock())
-        self.metrics = FleetMetrics(self.informers, clock=clock or SystemClock())
+        self.registry = CollectorRegistry()
+        self.metrics = FleetMetrics(
+            self.informers, clock=clock or SystemClock(), registry=self.registry
+        )
         self._version = 0
 
     def put(self, obj: Machine | MachineSet | MachineDeployment) -> None:
@@ -193,14 +198,13 @@ async def test_a_scrape_renders_what_changed_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rendered: list[str] = []
-    line = fleet_metrics._line
 
     def counted(name: str, labels: dict[str, str], value: float) -> str:
         if name == "mcm_machine_info":
             rendered.append(labels["name"])
-        return line(name, labels, value)
+        return prometheus_text.line(name, labels, value)
 
-    monkeypatch.setattr(fleet_metrics, "_line", counted)
+    monkeypatch.setattr("mcm.controllers.fleet_metrics.fleet.line", counted)
     fleet = Fleet()
     for number in range(1000):
         fleet.put(_machine(number))
@@ -257,3 +261,19 @@ def _machine(number: int, *, provider_id: str = "") -> Machine:
         metadata=ObjectMeta(name=f"m{number}", namespace="ns"),
         spec=MachineSpec(provider_id=provider_id),
     )
+
+
+async def test_an_object_that_makes_no_sense_costs_its_own_lines_only() -> None:
+    fleet = Fleet()
+    odd = RollingUpdate(max_surge="some", max_unavailable=1)
+    for name, update in (("odd", odd), ("fine", RollingUpdate(max_surge="50%", max_unavailable=0))):
+        spec = MachineDeploymentSpec(replicas=4, strategy=DeploymentStrategy(rolling_update=update))
+        meta = ObjectMeta(name=name, namespace="ns")
+        fleet.put(MachineDeployment(metadata=meta, spec=spec))
+    shown = await fleet.shown()
+    surge = "mcm_machine_deployment_info_spec_rolling_update_max_surge"
+    assert f'{surge}{{name="fine",namespace="ns"}} 2.0\n' in shown
+    assert '"odd"' not in shown
+    assert "mcm_machine_deployment_items_total 2.0\n" in shown
+    where = {"kind": "Machinedeployment-count", "binary": "machine-controller-manager"}
+    assert fleet.registry.get_sample_value("mcm_misc_scrape_failure_total", where) == 1

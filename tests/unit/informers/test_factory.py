@@ -128,7 +128,8 @@ def test_two_clusters_share_a_registry() -> None:
 
         def read(name: str, cluster: str, **labels: str) -> float | None:
             place = {"resource": MACHINES.name, "namespace": NAMESPACE}
-            return registry.get_sample_value(name, {"cluster": cluster, **place, **labels})
+            whole = {"name": f"{cluster}/{MACHINES.name}", "cluster": cluster, **place}
+            return registry.get_sample_value(name, {**whole, **labels})
 
         for cluster in ("control", "target"):
             assert read("mcm_reflector_lists_total", cluster) == 1
@@ -153,7 +154,8 @@ def test_failures_are_counted_by_their_kind() -> None:
         factory.informer(MACHINES)
         task = asyncio.create_task(factory.run())
         await LoopClock(EPOCH).sleep(10)
-        labels = {"cluster": "x", "resource": MACHINES.name, "namespace": NAMESPACE}
+        named = {"name": f"x/{MACHINES.name}", "cluster": "x"}
+        labels = {**named, "resource": MACHINES.name, "namespace": NAMESPACE}
         count = registry.get_sample_value(
             "mcm_reflector_failures_total", {**labels, "error": "ConnectionRefused"}
         )

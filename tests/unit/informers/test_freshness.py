@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcm.client.errors import ConnectionRefused, Forbidden
@@ -150,6 +150,17 @@ def test_a_silent_stream_is_not_believed_and_what_it_held_back_is_waited_for() -
     assert driver.why == ""
 
 
+def test_a_stream_that_ends_after_a_long_silence_had_told_nothing_since() -> None:
+    driver = watching()
+    driver.wait(SILENT_FOR + 1)
+    driver.close()
+    driver.hear()
+    assert driver.why == "pods cannot be watched since 2026-01-01T00:00:00Z"
+    driver.open()
+    driver.wait(CATCHING_UP)
+    assert driver.why == ""
+
+
 STEPS: dict[str, Callable[[Driver], None]] = {
     "close": Driver.close,
     "open": Driver.open,
@@ -188,6 +199,7 @@ class Oracle:
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.floats(0.0, 200.0)), max_size=30))
+@example([("list", 0.0), ("open", 91.0), ("close", 0.0), ("bookmark", 0.0)])
 def test_it_is_current_exactly_while_everything_was_known_a_moment_ago(
     history: list[tuple[str, float]],
 ) -> None:

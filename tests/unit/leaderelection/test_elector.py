@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -281,6 +282,31 @@ async def test_a_cancellation_that_meets_the_loss_is_not_swallowed() -> None:
     usurp(server)
     await CLOCK.sleep(4)
     await cancel(running)
+
+
+@virtual
+async def test_a_namespace_that_does_not_exist_is_told_once_a_minute() -> None:
+    network = Network()
+    network.failure = NotFound(404, "NotFound", 'namespaces "ns" not found', about="namespaces")
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("mcm.leaderelection.elector")
+    log.addHandler(handler)
+    try:
+        running = asyncio.create_task(elector(LeaseLink(LeaseServer(), network)).run(forever))
+        await CLOCK.sleep(119)
+        await cancel(running)
+    finally:
+        log.removeHandler(handler)
+    told = [line for line in lines if "does not exist" in line]
+    assert len(told) == 2
+    assert told[0] == (
+        "the namespace ns does not exist, in which machines and leases are (--namespace); "
+        "`kubectl create namespace ns` makes it"
+    )
+    assert told[1].startswith(told[0]) and "more since the last line" in told[1]
+    assert not any("attempt failed" in line for line in lines)
 
 
 @virtual

@@ -18,11 +18,13 @@ from mcm.api.machine import (
     MACHINES,
     VERSION,
     ClassSpec,
+    Machine,
 )
 from mcm.api.meta import JSONObject, Resource, T
-from mcm.client.errors import RequestTimeout
+from mcm.client.errors import Conflict, RequestTimeout
 from mcm.client.transport import Request
 from mcm.controllers.machine.class_migration.older_class import OlderClass, older_class_of
+from mcm.controllers.machine.class_migration.references import References
 from mcm.controllers.machine.flow import Step, steps_of
 from mcm.driver import (
     Code,
@@ -32,6 +34,7 @@ from mcm.driver import (
     ProviderContext,
     UnsupportedDriver,
 )
+from mcm.informers import Store
 from mcm.providers import simulated
 from mcm.sandbox import samples
 from mcm.sandbox.cluster import create_all
@@ -246,6 +249,23 @@ def test_generate_machine_class_for_migration(code: Code) -> None:
             assert not (await b.machine()).status.conditions
 
     main()
+
+
+@on_bench
+async def test_who_was_led_elsewhere_meanwhile_is_left_alone() -> None:
+    async with bench(started=False) as b:
+        await b.make_machine("m", spec={"class": CLASS})
+        machines: Store[Machine] = Store()
+        machines.observe(await b.machine("m"))
+        theirs: JSONObject = {"spec": {"class": {"kind": "AWSMachineClass", "name": "another"}}}
+        await b.client.patch(MACHINES, "m", theirs, namespace=NAMESPACE)
+        references = References(
+            machines=machines, sets=Store(), deployments=Store(), writer=b.client
+        )
+        with pytest.raises(Conflict):
+            await references.lead_machines_over(OlderClass(NAMESPACE, "AWSMachineClass", "c"))
+        spec = (await b.machine("m")).spec
+        assert spec.class_ == ClassSpec(kind="AWSMachineClass", name="another")
 
 
 @on_bench

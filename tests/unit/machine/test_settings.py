@@ -62,6 +62,25 @@ def test_eviction_retries_are_bounded_by_the_drain_timeout(
     assert settings_of(subject, FLAGS).drain_limits.retries == expected
 
 
+@pytest.mark.parametrize(
+    ("flags", "drain", "retries", "expected"),
+    [
+        (ControllerSettings(drain_timeout=240 * MINUTE), None, None, 720),
+        (ControllerSettings(drain_timeout=10 * MINUTE), None, None, 30),
+        (ControllerSettings(), "4h", None, 720),
+        (ControllerSettings(max_evict_retries=360), "4h", None, 360),
+        (ControllerSettings(max_evict_retries=5), None, None, 5),
+        (ControllerSettings(max_evict_retries=5), None, 7, 7),
+        (ControllerSettings(max_evict_retries=0), None, None, 0),
+    ],
+)
+def test_without_a_number_pods_are_evicted_for_as_long_as_the_drain_may_take(
+    flags: ControllerSettings, drain: str | None, retries: int | None, expected: int
+) -> None:
+    subject = configured(drain_timeout=drain, max_evict_retries=retries)
+    assert settings_of(subject, flags).drain_limits.retries == expected
+
+
 def test_a_machine_may_be_unhealthy_for_ever_if_it_says_so() -> None:
     assert settings_of(configured(disable_health_timeout=True), FLAGS).health_timeout is None
     assert settings_of(configured(health_timeout="-1m"), FLAGS).health_timeout == 10 * MINUTE

@@ -35,7 +35,7 @@ from mcm.driver import (
     UnsupportedDriver,
 )
 from mcm.manager import LEASE_NAMES, Manager
-from mcm.options import Options
+from mcm.options import Options, ProviderChoice
 from mcm.sandbox import samples
 from mcm.sandbox.apiserver.server import ApiServer
 from mcm.sandbox.cluster import create_all
@@ -44,7 +44,7 @@ from mcm.simulation.transport import FaultyTransport
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 CLOCK = LoopClock(EPOCH)
-OPTIONS = Options(provider="slow")
+OPTIONS = Options(provider=ProviderChoice("slow"))
 ELECTION = OPTIONS.leader_election
 RENEW_DEADLINE = ELECTION.renew_deadline.total_seconds()
 CREATION = 600.0

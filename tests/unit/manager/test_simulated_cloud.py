@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
 from mcm.api.core import NODES
 from mcm.api.meta import JSONObject
 from mcm.manager import Manager
-from mcm.options import Options
+from mcm.options import Options, ProviderChoice
 from mcm.providers.simulated import provider, virtual_machine
 from mcm.sandbox.cluster import create_all
 from mcm.sandbox.loopback import LoopbackTransport
@@ -33,7 +32,7 @@ def test_nodes_join_without_anybody_else_who_boots_them() -> None:
         await create_all(server, [virtual_machine.crd_manifest()])
         transport = LoopbackTransport(server)
         manager = Manager(
-            replace(Options(), simulate_cloud=True),
+            Options(provider=ProviderChoice(simulate_cloud=True)),
             control=transport,
             target=transport,
             provider=provider,

@@ -6,11 +6,16 @@ import pytest
 
 from mcm.api.core import Node
 from mcm.api.machine import Machine
-from mcm.api.names import ANNOTATION_NOT_MANAGED_BY_MCM, NODE_FINALIZER
+from mcm.api.names import (
+    ANNOTATION_NODE_NAMESPACE,
+    ANNOTATION_NOT_MANAGED_BY_MCM,
+    LABEL_NODE_MACHINE_NAME,
+    NODE_FINALIZER,
+)
 from mcm.controllers.finalizers import InUseDecision, keys_of_user_change
 from mcm.controllers.node.controller import concerns_mark
 from mcm.controllers.node.management import decide
-from mcm.controllers.node_ownership import NodeOwners
+from mcm.controllers.node_ownership import NodeOwners, is_named, whose
 from mcm.informers import Change, Store
 from tests.unit.machine.objects import BORN, READY, after, machine, node
 
@@ -87,3 +92,24 @@ def test_a_machine_concerns_the_node_it_claims_or_claimed(
     old: Machine | None, new: Machine | None, names: tuple[str, ...]
 ) -> None:
     assert keys_of_user_change(OWNERS.nodes_about, Change(old, new)) == names
+
+
+def test_of_a_node_that_may_be_anothers_nothing_is_said_unless_it_is_a_machines() -> None:
+    held = node(annotations={MARK: "1"}, finalizers=(NODE_FINALIZER,))
+    now = after(minutes=30)
+    assert decide(held, has_machine=False, now=now, patience=PATIENCE, ours=False) == (
+        InUseDecision()
+    )
+    claimed = decide(held, has_machine=True, now=now, patience=PATIENCE, ours=False)
+    assert claimed.patch is not None
+
+
+def test_a_node_of_another_namespace_is_no_machines_of_that_name_here() -> None:
+    young = machine(node="")
+    named = {LABEL_NODE_MACHINE_NAME: young.metadata.name}
+    here, there = (
+        node(labels=named, annotations={ANNOTATION_NODE_NAMESPACE: namespace})
+        for namespace in (young.metadata.namespace, "other")
+    )
+    assert is_named(here, young) and not is_named(there, young)
+    assert whose(here, [young]).is_of(young) and whose(there, [young]).owner is None

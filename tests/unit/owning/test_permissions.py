@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
-import yaml
 
+from mcm.access import purpose
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.client.requests import Call
 from mcm.client.transport import Response
 from mcm.controllers import deployment, machineset
+from mcm.controllers.selection import Group
 from tests.unit.machineset.cluster import Api, Cluster, Running, play
 from tests.unit.machineset.objects import LABELS, SPEC
 
-ROLES = Path(__file__).parents[3] / "charts" / "mcm" / "files" / "rbac"
 R = TypeVar("R")
 
 
 def allowed() -> set[tuple[str, str]]:
-    """Return every (verb, resource) that the manager's roles grant."""
-    rules = [
-        rule
-        for role in ("control", "target")
-        for rule in yaml.safe_load((ROLES / f"{role}.yaml").read_text())
-    ]
-    return {(verb, kind) for rule in rules for verb in rule["verbs"] for kind in rule["resources"]}
+    """Return every (verb, resource) that is granted to controllers of sets alone."""
+    return {
+        (access.verb, access.resource)
+        for name in ("control", "target")
+        for rule in purpose(name).rules
+        if rule.only_for in ("", Group.SETS)
+        for access in rule.accesses()
+    }
 
 
 def verbs_of(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:

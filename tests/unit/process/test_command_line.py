@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 from mcm import __version__, cli
 from mcm.client.errors import ConfigurationError
-from mcm.options import Options
+from mcm.configuration.configuration import Configuration
+from mcm.options import Endpoints, Options
 
 
 def invoke(*arguments: str, env: Mapping[str, str] | None = None) -> Result:
@@ -26,7 +27,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     """Options that `run` would have worked with; nothing is connected."""
     options: list[Options] = []
 
-    async def record(given: Options, stop: object) -> None:
+    async def record(given: Options, stop: object, **_: object) -> None:
         options.append(given)
 
     monkeypatch.setattr("mcm.process.run_manager", record)
@@ -62,13 +63,13 @@ def test_flags_of_the_go_original_are_accepted_in_all_their_spellings(seen: list
     )
     assert result.exit_code == 0, result.output
     options = seen[0]
-    assert options.target_kubeconfig == "t.yaml"
+    assert options.clusters.target_kubeconfig == "t.yaml"
     assert options.settings.health_timeout == timedelta(minutes=90)
     assert options.settings.node_conditions == ("A", "B")
     assert options.settings.drain_priority_waves == (-10, 0, 1000)
     assert options.settings.safety_up == 5
     assert not options.leader_election.enabled
-    assert options.verbosity == 2
+    assert options.logging.verbosity == 2
 
 
 def test_defaults_are_those_of_the_options(seen: list[Options]) -> None:
@@ -121,7 +122,7 @@ def test_all_problems_are_named_at_once() -> None:
 def test_what_a_user_can_mend_is_one_line_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fail(options: Options, stop: object) -> None:
+    async def fail(options: Options, stop: object, **_: object) -> None:
         raise ConfigurationError("--target-kubeconfig: no such file")
 
     monkeypatch.setattr("mcm.process.run_manager", fail)
@@ -138,12 +139,12 @@ def test_start_listens_on_the_loopback_interface_unless_told_otherwise(
 ) -> None:
     started: list[Options] = []
 
-    async def launch(options: Options, **_: object) -> None:
-        started.append(options)
+    async def launch(configuration: Configuration, **_: object) -> None:
+        started.append(configuration.options)
 
     monkeypatch.setattr("mcm.launcher.launcher.launch", launch)
     assert invoke("start", *arguments).exit_code == 0
-    assert started == [Options(address=address)]
+    assert started == [Options(endpoints=Endpoints(address=address))]
 
 
 def test_sandbox_wants_more_grace_than_heartbeats(tmp_path: Path) -> None:

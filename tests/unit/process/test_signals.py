@@ -12,9 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.process.test_endpoints import free_port
-
 PATIENCE = 40.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 """Seconds: far more than anything here takes, far less than what it would wait for by itself."""
 
 WORKER = """

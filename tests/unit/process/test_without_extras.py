@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ import sys
 
 class NotInstalled:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("cryptography", "rich", "trustme"):
+        if name.partition(".")[0] in ("cryptography", "opentelemetry", "rich", "trustme"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, NotInstalled())
@@ -63,6 +64,24 @@ def test_a_command_whose_extra_is_missing_says_in_one_line_how_to_get_it(command
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"mcm: `mcm {command}` needs ")
     assert "pip install 'mcm[sandbox]'" in line
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+def test_traces_need_their_extra_and_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG)
+    result = mcm("run", "--otlp-endpoint=http://127.0.0.1:4318", f"--target-kubeconfig={path}")
+    assert result.returncode != 0
+    assert "--otlp-endpoint: traces need the extra mcm[tracing]" in result.stderr
 
 
 def test_another_missing_module_is_no_matter_of_extras() -> None:

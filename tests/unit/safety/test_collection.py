@@ -4,7 +4,9 @@ import pytest
 
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
+from mcm.controllers.settings import ControllerSettings
 from mcm.driver import Code, DeleteMachineResponse, DriverError
+from mcm.sandbox.cluster import create_all
 from tests.unit.machine.bench import NAMESPACE, bench, on_bench
 
 
@@ -222,3 +224,22 @@ async def test_several_vms_of_one_machine_are_looked_for_at_once() -> None:
         await b.make_machine("n")
         await b.settle(40)
         assert b.driver.count("list") > before
+
+
+@on_bench
+async def test_what_machines_of_sibling_namespaces_own_is_no_orphan() -> None:
+    siblings = ControllerSettings(sibling_namespaces=("next",))
+    async with bench(settings=siblings) as b:
+        await b.make_class()
+        namespace: JSONObject = {"metadata": {"name": "next"}}
+        await create_all(b.server, [{"apiVersion": "v1", "kind": "Namespace", **namespace}])
+        b.driver.vms.update({"theirs": "cloud:///theirs", "lost": "cloud:///lost"})
+        for name, spec in (("theirs", {}), ("renamed", {"providerID": "cloud:///alias"})):
+            body: JSONObject = {"metadata": {"name": name}, "spec": spec}
+            await b.client.create(MACHINES, body, namespace="next")
+        b.driver.vms["alias"] = "cloud:///alias"
+        await b.settle(1400)
+        assert set(b.driver.vms) == {"theirs", "alias"}
+        await b.client.delete(MACHINES, "theirs", namespace="next")
+        await b.settle(4000)
+        assert set(b.driver.vms) == {"alias"}

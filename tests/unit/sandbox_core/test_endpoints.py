@@ -134,7 +134,10 @@ def test_everything_is_allowed(api: Workbench) -> None:
 
 def test_a_review_is_not_kept(api: Workbench) -> None:
     before = api.server.store.revision
-    api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}})
+    api.create(
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}},
+    )
     assert api.server.store.revision == before
 
 

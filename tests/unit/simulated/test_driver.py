@@ -96,6 +96,36 @@ def test_a_created_vm_is_found_listed_and_deleted_by_what_create_answered() -> N
     on_rig(scenario, with_world=False)
 
 
+def told_of_an_idle_cloud(caplog: pytest.LogCaptureFixture, *, with_world: bool) -> list[str]:
+    """What the driver says of a VM, when it lists VMs right then and 61 s later."""
+
+    async def scenario(rig: Rig) -> None:
+        driver, small = driver_on(rig), class_with(INSTANT)
+        await create(driver, "m", small)
+        await listed(driver, small)
+        assert caplog.messages == []
+        await rig.clock.sleep(61)
+        await listed(driver, small)
+
+    with caplog.at_level("WARNING", "mcm.providers.simulated.driver"):
+        on_rig(scenario, with_world=with_world)
+    return [message for message in caplog.messages if "simulated cloud" in message]
+
+
+def test_vms_that_nobody_boots_are_told_with_how_to_run_their_cloud(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (told,) = told_of_an_idle_cloud(caplog, with_world=False)
+    assert told == (
+        "nobody runs the simulated cloud, so that VMs are not booted (1, such as m); run a manager "
+        "with --simulate-cloud"
+    )
+
+
+def test_nothing_is_told_of_a_cloud_that_runs(caplog: pytest.LogCaptureFixture) -> None:
+    assert told_of_an_idle_cloud(caplog, with_world=True) == []
+
+
 def test_a_vm_carries_what_its_class_says_of_it() -> None:
     async def scenario(rig: Rig) -> None:
         spec: JSONObject = {

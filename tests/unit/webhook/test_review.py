@@ -72,6 +72,14 @@ def test_a_good_object_is_let_in_without_a_word() -> None:
     assert respond(review(POOL)) == {"uid": "u1", "allowed": True}
 
 
+@pytest.mark.parametrize("depth", [600, 5000, 50_000])
+def test_what_is_nested_too_deep_is_refused_on_every_version_of_python(depth: int) -> None:
+    told = review({"metadata": {"name": "c"}, "providerSpec": "DEEP"}, plural="machineclasses")
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    message = message_of(respond(told.replace(b'"DEEP"', deep)))
+    assert "Nested too deep to be read" in message and "providerSpec" in message
+
+
 def test_an_error_is_refused_by_name_and_a_warning_is_told() -> None:
     bad = apply_merge_patch(
         POOL, {"spec": {"replicas": 1001, "progressDeadlineSeconds": 0, "minReadySeconds": 5}}

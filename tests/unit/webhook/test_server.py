@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from mcm.client.errors import ConfigurationError
 from mcm.clock import Clock, SystemClock
-from mcm.webhook.certificates import ServingCertificate
+from mcm.serving_certificate import ServingCertificate
 from mcm.webhook.metrics import WebhookMetrics
 from mcm.webhook.server import build_app, serve
 from tests.unit.webhook.test_review import INVALID, POOL, review
@@ -67,7 +67,9 @@ class Field:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        certificate = ServingCertificate(self.folder, clock=self.clock, metrics=self.metrics)
+        certificate = ServingCertificate(
+            self.folder, server="the webhook", clock=self.clock, rotations=self.metrics.rotations
+        )
         app = build_app(max_replicas=100, metrics=self.metrics)
         async with serve(
             app, certificate, address="127.0.0.1", port=0, clock=SystemClock()
@@ -159,7 +161,9 @@ async def test_a_new_certificate_is_shown_and_a_bad_one_changes_nothing(
 
 async def test_without_a_pair_to_begin_with_the_file_is_named(field: Field) -> None:
     def made() -> ServingCertificate:
-        return ServingCertificate(field.folder, clock=field.clock, metrics=field.metrics)
+        return ServingCertificate(
+            field.folder, server="the webhook", clock=field.clock, rotations=field.metrics.rotations
+        )
 
     with pytest.raises(ConfigurationError, match=r"cannot read .*tls\.crt: No such file"):
         made()
@@ -171,7 +175,9 @@ async def test_without_a_pair_to_begin_with_the_file_is_named(field: Field) -> N
 
 async def test_a_port_in_use_is_named_with_its_flag(field: Field) -> None:
     field.issue(trustme.CA())
-    certificate = ServingCertificate(field.folder, clock=field.clock, metrics=field.metrics)
+    certificate = ServingCertificate(
+        field.folder, server="the webhook", clock=field.clock, rotations=field.metrics.rotations
+    )
     app = build_app(max_replicas=0, metrics=field.metrics)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

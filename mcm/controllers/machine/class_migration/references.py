@@ -1,7 +1,8 @@
 """Who refers to a class of an older kind, and how all of them are led to the new one.
 
 A deployment hands the kind down to its sets, and a set to its machines, without replacing any. So
-the change comes from above: the other way round it would be undone.
+the change comes from above: the other way round it would be undone. It holds the kind alone, so it
+is bound to the version that was read: whoever names another class by now is not meant.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mcm.api.templates import class_of
 from mcm.client.verbs import ObjectWriter
 from mcm.controllers.fanout import patch_each, raise_together
 from mcm.controllers.machine.class_migration.older_class import OlderClass
+from mcm.controllers.preconditions import for_this_version
 from mcm.informers.store import Store
 
 _KIND: JSONObject = {"kind": KIND_MACHINE_CLASS}
@@ -47,9 +49,13 @@ class References:
             for deployment in self.deployments.list(older.namespace)
             if older.is_named_by(class_of(deployment.spec.template))
         )
-        errors = await patch_each(self.writer, MACHINE_DEPLOYMENTS, deployments)
+        errors = await patch_each(
+            self.writer, MACHINE_DEPLOYMENTS, deployments, bound=for_this_version
+        )
         raise_together(f"machine deployments of {older}", errors)
-        errors = await patch_each(self.writer, MACHINE_SETS, self._set_changes(older))
+        errors = await patch_each(
+            self.writer, MACHINE_SETS, self._set_changes(older), bound=for_this_version
+        )
         raise_together(f"machine sets of {older}", errors)
 
     async def lead_machines_over(self, older: OlderClass) -> None:
@@ -59,7 +65,7 @@ class References:
             for machine in self.machines.list(older.namespace)
             if older.is_named_by(machine.spec.class_)
         )
-        errors = await patch_each(self.writer, MACHINES, machines)
+        errors = await patch_each(self.writer, MACHINES, machines, bound=for_this_version)
         raise_together(f"machines of {older}", errors)
 
     def _set_changes(self, older: OlderClass) -> Iterator[tuple[ObjectMeta, JSONObject]]:

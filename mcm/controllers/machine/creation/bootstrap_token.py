@@ -1,7 +1,8 @@
 """The bootstrap token a VM joins with: made before the VM, taken away once it joined.
 
-A token's id is drawn from the machine's UID, so that it is known again after a restart, and two
-machines all but never draw the same; where they do, the second one draws on.
+A token's id follows from the machine, so that it is known again after a restart: first the one
+that the Go original gives it, so that either finds what the other made; then ids drawn from its
+UID. Where an id is another's, the next one is tried.
 """
 
 from __future__ import annotations
@@ -33,6 +34,12 @@ from mcm.client.errors import (
     Unauthorized,
 )
 from mcm.controllers.machine.creation.deadline import CreationTime
+from mcm.controllers.machine.creation.go_tokens import (
+    belongs_to,
+    go_token_id,
+    may_join_yet,
+    sharers,
+)
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 
 logger = logging.getLogger(__name__)
@@ -61,6 +68,8 @@ class Token:
     expires: datetime
     uid: str = ""
     """The UID of its Secret, once that is known."""
+    of_go: bool = False
+    """The Go original made it: machines of like names may have been made with it, too."""
 
     @property
     def text(self) -> str:
@@ -105,8 +114,10 @@ class BootstrapTokens:
             known = self._known.get(machine.metadata.uid)
             if known is not None and (kept := await self._kept(machine, known, needed)):
                 return kept
-            for attempt in range(_TRIES):
-                new = new_token(token_id(machine, attempt), self._expiration(machine))
+            for id_ in token_ids(machine):
+                if self._is_used_by_another(machine, id_):
+                    continue  # asking would cost a write and a read
+                new = new_token(id_, self._expiration(machine))
                 token = await self._publish(machine, new)
                 if token is not None and (kept := await self._kept(machine, token, needed)):
                     return kept
@@ -118,7 +129,7 @@ class BootstrapTokens:
         with _refusals():
             known = self._known.get(machine.metadata.uid) or await self._find(machine)
             if known is None:
-                return await self._has_one_of_the_go_original(machine)
+                return await self._may_have_one_of_the_go_original(machine)
             return await self._kept(machine, known, self._time.end(machine)) is not None
 
     async def revoke(self, machine: Machine) -> bool:
@@ -128,7 +139,7 @@ class BootstrapTokens:
         uid = machine.metadata.uid
         try:
             known = self._known[uid] if uid in self._known else await self._find(machine)
-            if known is not None:
+            if known is not None and not self._is_shared(machine, known):
                 await self._delete(known)
         except NotFound:
             pass
@@ -171,8 +182,8 @@ class BootstrapTokens:
             made = await self._target.writer.create(SECRETS, body, namespace=TOKEN_NAMESPACE)
         except AlreadyExists:
             found = await self._get(token.object_name)
-            return token_in(found, machine) if found is not None else None
-        return replace(token, uid=made.metadata.uid)
+            return self._token_of(machine, found) if found is not None else None
+        return replace(token, uid=made.metadata.uid, of_go=False)
 
     async def _prolong(self, token: Token) -> Token | None:
         """Write the end of ``token`` and nothing else; None if its Secret is gone."""
@@ -189,20 +200,51 @@ class BootstrapTokens:
         return token
 
     async def _find(self, machine: Machine) -> Token | None:
-        """Look for a token made before this process began. The first id that nobody uses ends the
-        search: an id is tried only where the ones before are another's."""
-        for attempt in range(_TRIES):
-            secret = await self._get(object_name(token_id(machine, attempt)))
+        """Look for a token made before this process began. The first drawn id that nobody uses ends
+        the search: an id is tried only where the ones before are another's."""
+        given = go_token_id(machine.metadata.name)
+        for id_ in token_ids(machine):
+            secret = await self._get(object_name(id_))
             if secret is None:
+                if id_ == given:
+                    continue  # it was another's then, maybe, or an older process drew all ids
                 return None
-            if (token := token_in(secret, machine)) is not None:
+            if (token := self._token_of(machine, secret)) is not None:
                 return token
         return None
 
-    async def _has_one_of_the_go_original(self, machine: Machine) -> bool:
-        """Tell whether there is the token that a VM got from our predecessor. It is left alone:
-        machines whose names are alike share one."""
-        return await self._get(object_name(go_token_id(machine.metadata.name))) is not None
+    def _token_of(self, machine: Machine, secret: Secret) -> Token | None:
+        """Return the token in ``secret`` if it is the machine's, be it made by the Go original."""
+        if (token := token_in(secret, machine)) is not None:
+            return token
+        if secret.metadata.name != object_name(go_token_id(machine.metadata.name) or ""):
+            return None
+        found = read_token(secret)
+        if found is None or not belongs_to(found.description, machine, self._sharers(machine)):
+            return None
+        return replace(found.token, of_go=True)
+
+    def _is_used_by_another(self, machine: Machine, id_: str) -> bool:
+        """Tell whether another machine is known to use the id: names of two may end alike."""
+        return any(
+            token is not None and token.id == id_ and not token.of_go
+            for uid, token in self._known.items()
+            if uid != machine.metadata.uid
+        )
+
+    def _is_shared(self, machine: Machine, token: Token) -> bool:
+        """Tell whether others may have been made with this token, who have not joined yet: the
+        last of them takes it away."""
+        return token.of_go and any(may_join_yet(other) for other in self._sharers(machine))
+
+    def _sharers(self, machine: Machine) -> list[Machine]:
+        return sharers(machine, self._control.machines.list())
+
+    async def _may_have_one_of_the_go_original(self, machine: Machine) -> bool:
+        """Tell whether there is a token that the Go original would give a VM of the machine,
+        whoever made it."""
+        id_ = go_token_id(machine.metadata.name)
+        return id_ is not None and await self._get(object_name(id_)) is not None
 
     async def _get(self, name: str) -> Secret | None:
         try:
@@ -227,9 +269,13 @@ def token_id(machine: Machine, attempt: int) -> str:
     return "".join(letters)
 
 
-def go_token_id(machine_name: str) -> str:
-    """Return the id that the Go original gives a machine of that name: from three of its bytes."""
-    return machine_name.encode()[-5:].hex()[:_ID_LENGTH]
+def token_ids(machine: Machine) -> Iterator[str]:
+    """Yield the ids to try, in order."""
+    given = go_token_id(machine.metadata.name)
+    if given is not None:
+        yield given
+    for attempt in range(_TRIES):
+        yield token_id(machine, attempt)
 
 
 def object_name(id_: str) -> str:
@@ -260,20 +306,34 @@ def token_secret(token: Token, machine: Machine, extra_groups: str) -> JSONObjec
     }
 
 
-def token_in(secret: Secret, machine: Machine) -> Token | None:
-    """Read back the token of ``machine``; None if the Secret is another's, or unreadable."""
+@final
+@dataclass(frozen=True, slots=True)
+class FoundToken:
+    """A token as it stands in its Secret."""
+
+    token: Token
+    description: str
+
+
+def read_token(secret: Secret) -> FoundToken | None:
+    """Read a token back; None if the Secret holds none that can be read."""
     data = secret.data
     try:
-        if _text(data, "description") != _description(machine):
-            return None
-        return Token(
+        token = Token(
             id=_text(data, "token-id"),
             secret=_text(data, "token-secret"),
             expires=parse_rfc3339(_text(data, _EXPIRATION)),
             uid=secret.metadata.uid,
         )
+        return FoundToken(token, _text(data, "description"))
     except (KeyError, ValueError):
         return None
+
+
+def token_in(secret: Secret, machine: Machine) -> Token | None:
+    """Read back the token of ``machine``; None if the Secret is another's, or unreadable."""
+    found = read_token(secret)
+    return found.token if found and found.description == _description(machine) else None
 
 
 def _description(machine: Machine) -> str:

@@ -11,7 +11,7 @@ is of this process only, at most one entry for each class and zone.
 from __future__ import annotations
 
 import random as random_module
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -130,6 +130,13 @@ class SharedBackoff:
 
     def __len__(self) -> int:
         return len(self._held) + len(self._suspicions) + len(self._group_of)
+
+    def held_back(self) -> Mapping[tuple[str, str, str], int]:
+        """Return how many machines wait, by class (its key), zone and name of the code."""
+        return {
+            (group.class_key, group.zone, held.refusal.code.text): len(held.waiting)
+            for group, held in self._held.items()
+        }
 
     def ask(
         self, group: Group, uid: str, key: str, now: float, *, circumstances: Hashable

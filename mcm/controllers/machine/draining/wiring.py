@@ -81,6 +81,7 @@ def build_engine(
             random=ctx.random,
             told=metrics.answered,
         ),
+        tracer=ctx.tracer,
         clock=ctx.clock,
         disruptions=disruptions,
         turns=PassTurns(wake=has_turn),

@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import final
 
+from prometheus_client import CollectorRegistry, Counter
+
 from mcm.api.machine import Machine, MachineSet
 from mcm.controllers.machine.health.failure_permit import FailurePermits
 from mcm.controllers.machine.health.meltdown.protection import (
@@ -20,6 +22,20 @@ from mcm.controllers.machine.health.moving_machines import MovingMachines, is_wa
 from mcm.informers.store import Store
 
 
+def failure_permits(registry: CollectorRegistry) -> Counter:
+    """Make the counter of answers."""
+    counter = Counter(
+        "mcm_machine_failure_permits",
+        "Answers to whether a machine whose time is over may be given up, as so few others of its "
+        "deployment move.",
+        ("answer",),
+        registry=registry,
+    )
+    for answer in ("granted", "refused"):
+        counter.labels(answer)
+    return counter
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivingUp:
@@ -29,6 +45,8 @@ class GivingUp:
     moving: MovingMachines
     permits: FailurePermits
     protection: MeltdownProtection
+    asked: Counter
+    """How often it was asked whether a machine may fail, by ``answer``."""
 
     def verdict(self, machine: Machine) -> Verdict:
         """Tell what meltdown protection says of the machine."""
@@ -38,7 +56,9 @@ class GivingUp:
         """Tell whether so few of the machine's deployment move that it may be given up, too."""
         if not is_wanted(machine, self.sets):
             return True
-        return self.permits.may_fail(machine, self.moving.in_group_of(machine))
+        granted = self.permits.may_fail(machine, self.moving.in_group_of(machine))
+        self.asked.labels("granted" if granted else "refused").inc()
+        return granted
 
     def writing(self, machine: Machine) -> AbstractContextManager[None]:
         """Hold a permit of the deployment while the turn to Failed is written."""

@@ -65,7 +65,8 @@ class NodeChanges:
     """The changes that ``node`` needs to be as ``machine`` and its class want it.
 
     ``refusals`` remembers, by digest, what was refused in earlier passes. ``admitted``: the machine
-    is Running, or about to be; ``in_rollout``: its deployment replaces its machines.
+    is Running, or about to be; ``in_rollout``: its deployment replaces its machines; ``shared``:
+    the cluster has Nodes of other namespaces, too.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class NodeChanges:
         *,
         admitted: bool,
         in_rollout: bool,
+        shared: bool,
         refusals: MutableMapping[str, Refusal],
         now: float,
     ) -> None:
@@ -84,6 +86,7 @@ class NodeChanges:
         self._class = machine_class
         self._admitted = admitted
         self._in_rollout = in_rollout
+        self._shared = shared
         self._refusals = refusals
         self._now = now
         self._said: dict[str, str] = {}
@@ -134,6 +137,7 @@ class NodeChanges:
             machine_class,
             admitted=self._admitted,
             in_rollout=self._in_rollout,
+            shared=self._shared,
         )
         if patch is None:
             return

@@ -24,6 +24,7 @@ from mcm.api.meta import JSONObject
 from mcm.api.names import (
     ANNOTATION_LAST_APPLIED_ALT,
     ANNOTATION_LAST_APPLIED_VIRTUAL_CAPACITY,
+    ANNOTATION_NODE_NAMESPACE,
     LABEL_NODE_MACHINE_NAME,
     NODE_FINALIZER,
 )
@@ -49,6 +50,7 @@ def node_patch(
     *,
     admitted: bool = False,
     in_rollout: bool = False,
+    shared: bool = False,
 ) -> JSONObject | None:
     """Return the strategic merge patch that makes ``node`` what ``machine`` wants; None if it is.
 
@@ -56,6 +58,7 @@ def node_patch(
     annotations, taints and the record of what was applied. Only the taints are replaced as a whole,
     so a patch that has them applies only to the version seen: a kubelet writes all the time.
     ``admitted``: the machine is Running, or about to be, so what kept pods away goes.
+    ``shared``: the cluster has Nodes of other namespaces, too.
     ``in_rollout``: a Node that is new is kept from the autoscaler; later on, that is not ours.
     """
     template = applicable(machine.spec.node_template).template
@@ -73,6 +76,9 @@ def node_patch(
     if not _same_template(applied, template):
         annotations[ANNOTATION_LAST_APPLIED_ALT] = encode_template(template)
     annotations.update(capacity_record(node, machine_class))
+    namespace = machine.metadata.namespace
+    if shared and node.metadata.annotations.get(ANNOTATION_NODE_NAMESPACE) != namespace:
+        annotations[ANNOTATION_NODE_NAMESPACE] = namespace
     if in_rollout and not named:
         annotations.update(keeping_annotations(node))
     taints = _wanted_taints(node, machine, applied, template, admitted=admitted)

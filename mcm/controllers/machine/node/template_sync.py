@@ -89,6 +89,7 @@ class NodeTemplateSync:
             self._control.class_of(machine),
             admitted=admitted or machine.phase == MachinePhase.RUNNING,
             in_rollout=self._is_in_rollout(machine, node),
+            shared=bool(self._control.defaults.sibling_namespaces),
             refusals=self._refusals.setdefault(machine.metadata.uid, {}),
             now=self._control.clock.monotonic(),
         )

@@ -1,4 +1,4 @@
-"""The sandbox's front door: HTTPS on a loopback address, one bearer token.
+"""The sandbox's front door: HTTPS on a loopback address, bearer tokens.
 
 :func:`serve_https` listens while its context lasts, and knows nothing of Kubernetes except how to
 refuse, always with a Status: a missing token is 401, a body too slow 408 or too large 413, a line
@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import gzip
-import hmac
 import ipaddress
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -30,6 +29,7 @@ from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import SystemClock
 from mcm.http_server import Limits, listening, read_body
 from mcm.sandbox.apiserver import protobuf
+from mcm.sandbox.apiserver.authentication.users import ADMIN, ANONYMOUS, User
 from mcm.sandbox.apiserver.errors import (
     StatusError,
     internal,
@@ -86,7 +86,8 @@ async def serve_https(
         ConfigurationError: ``host`` is no loopback address, or the port cannot be had.
     """
     _require_loopback(host)
-    door = _Door(server, certificates.token)
+    server.authenticator.learn(certificates.token, ADMIN)
+    door = _Door(server)
     service = listening(
         door.answer,
         host=host,
@@ -144,9 +145,8 @@ class _Closable(Protocol):
 class _Door:
     """One handler for all connections."""
 
-    def __init__(self, server: ApiServer, token: str) -> None:
+    def __init__(self, server: ApiServer) -> None:
         self._server = server
-        self._expected = f"Bearer {token}".encode()
         self._watches = WatchPlaces(LIMITS.places())
         self.closing = False
 
@@ -159,12 +159,11 @@ class _Door:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            if not self._admits(request):
-                raise StatusError(401, "Unauthorized", "Unauthorized")
+            user = self._sender(request)
             call = await _translated(request)
         except StatusError as error:
             return await _whole(request, error.response())
-        answer = await self._server.handle(call)
+        answer = await self._server.handle(call, user)
         if isinstance(answer, Response):
             return await _whole(request, answer)
         if request.method == "HEAD" or self.closing:
@@ -178,12 +177,16 @@ class _Door:
                 return await _whole(request, error.response())
             return await _streamed(request, answer)
 
-    def _admits(self, request: web.BaseRequest) -> bool:
-        path = request.rel_url.raw_path
-        if any(path == p or path.startswith(f"{p}/") for p in _OPEN_PATHS):
-            return True
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(given, self._expected)
+    def _sender(self, request: web.BaseRequest) -> User:
+        """Return who asks; what says how the server is, anybody may. Raises StatusError."""
+        try:
+            return self._server.identify(request.headers.items())
+        except StatusError as error:
+            path = request.rel_url.raw_path
+            is_open = any(path == p or path.startswith(f"{p}/") for p in _OPEN_PATHS)
+            if is_open and error.code == HTTPStatus.UNAUTHORIZED:
+                return ANONYMOUS
+            raise
 
 
 async def _translated(request: web.BaseRequest) -> Request:

@@ -14,6 +14,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mcm.api.meta import JSONObject
+from mcm.sandbox.apiserver.kinds.access import (
+    AUTHENTICATION_GROUP,
+    AUTHORIZATION_GROUP,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    RBAC_GROUP,
+    ROLE,
+    ROLE_BINDING,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    SELF_SUBJECT_RULES_REVIEW,
+    SUBJECT_ACCESS_REVIEW,
+    TOKEN_REVIEW,
+)
+from mcm.sandbox.apiserver.kinds.admission import (
+    ADMISSION_GROUP,
+    MUTATING_WEBHOOK_CONFIGURATION,
+    VALIDATING_WEBHOOK_CONFIGURATION,
+)
 from mcm.sandbox.apiserver.kinds.cluster import (
     CONFIG_MAP,
     CSI_NODE,
@@ -26,12 +45,12 @@ from mcm.sandbox.apiserver.kinds.cluster import (
     PERSISTENT_VOLUME_CLAIM,
     POD_DISRUPTION_BUDGET,
     SECRET,
-    SERVICE,
     SERVICE_ACCOUNT,
     STORAGE_CLASS,
     VOLUME_ATTACHMENT,
 )
 from mcm.sandbox.apiserver.kinds.meta import OBJECT_META
+from mcm.sandbox.apiserver.kinds.networking import NETWORK_POLICY, NETWORKING_GROUP, SERVICE
 from mcm.sandbox.apiserver.kinds.pods import POD
 from mcm.sandbox.apiserver.kinds.workloads import (
     CONTROLLER_REVISION,
@@ -57,15 +76,28 @@ _SCHEMAS: Mapping[tuple[str, str], JSONObject] = MappingProxyType(
         ("", "Secret"): SECRET,
         ("", "Service"): SERVICE,
         ("", "ServiceAccount"): SERVICE_ACCOUNT,
+        (ADMISSION_GROUP, "MutatingWebhookConfiguration"): MUTATING_WEBHOOK_CONFIGURATION,
+        (ADMISSION_GROUP, "ValidatingWebhookConfiguration"): VALIDATING_WEBHOOK_CONFIGURATION,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): CUSTOM_RESOURCE_DEFINITION,
         ("apps", "ControllerRevision"): CONTROLLER_REVISION,
         ("apps", "DaemonSet"): DAEMON_SET,
         ("apps", "Deployment"): DEPLOYMENT,
         ("apps", "ReplicaSet"): REPLICA_SET,
         ("apps", "StatefulSet"): STATEFUL_SET,
+        (AUTHENTICATION_GROUP, "SelfSubjectReview"): SELF_SUBJECT_REVIEW,
+        (AUTHENTICATION_GROUP, "TokenReview"): TOKEN_REVIEW,
+        (AUTHORIZATION_GROUP, "LocalSubjectAccessReview"): SUBJECT_ACCESS_REVIEW,
+        (AUTHORIZATION_GROUP, "SelfSubjectAccessReview"): SELF_SUBJECT_ACCESS_REVIEW,
+        (AUTHORIZATION_GROUP, "SelfSubjectRulesReview"): SELF_SUBJECT_RULES_REVIEW,
+        (AUTHORIZATION_GROUP, "SubjectAccessReview"): SUBJECT_ACCESS_REVIEW,
         ("coordination.k8s.io", "Lease"): LEASE,
         ("events.k8s.io", "Event"): NEW_EVENT,
+        (NETWORKING_GROUP, "NetworkPolicy"): NETWORK_POLICY,
         ("policy", "PodDisruptionBudget"): POD_DISRUPTION_BUDGET,
+        (RBAC_GROUP, "ClusterRole"): CLUSTER_ROLE,
+        (RBAC_GROUP, "ClusterRoleBinding"): CLUSTER_ROLE_BINDING,
+        (RBAC_GROUP, "Role"): ROLE,
+        (RBAC_GROUP, "RoleBinding"): ROLE_BINDING,
         ("scheduling.k8s.io", "PriorityClass"): PRIORITY_CLASS,
         ("storage.k8s.io", "CSINode"): CSI_NODE,
         ("storage.k8s.io", "StorageClass"): STORAGE_CLASS,

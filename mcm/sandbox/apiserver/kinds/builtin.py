@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mcm.api.meta import JSONObject
-from mcm.sandbox.apiserver.registry import CREATE_ONLY, ResourceInfo, ScalePaths
+from mcm.sandbox.apiserver.kinds.access import ACCESS_RESOURCES
+from mcm.sandbox.apiserver.kinds.admission import ADMISSION_RESOURCES
+from mcm.sandbox.apiserver.kinds.networking import NETWORKING_RESOURCES
+from mcm.sandbox.apiserver.registry import ResourceInfo, ScalePaths
 
 NAMESPACES = "namespaces"
 PODS = "pods"
@@ -110,7 +113,7 @@ _CORE = (
         "Pod",
         short_names=("po",),
         categories=_ALL,
-        subresources=frozenset({"status", "eviction", "binding"}),
+        subresources=frozenset({"status", "eviction", "binding", "log"}),
         field_selectors=_POD_SELECTORS,
         initial_status={"phase": "Pending"},
         unconditional_update=True,
@@ -155,6 +158,7 @@ _CORE = (
         "serviceaccounts",
         "ServiceAccount",
         short_names=("sa",),
+        subresources=frozenset({"token"}),
         tracks_generation=False,
         unconditional_update=True,
         returns_deleted=True,
@@ -353,29 +357,12 @@ _POLICY = (
 )
 
 
-def _review(group: str, plural: str, kind: str) -> ResourceInfo:
-    return ResourceInfo(
-        group,
-        "v1",
-        plural,
-        kind,
-        namespaced=False,
-        verbs=CREATE_ONLY,
-        tracks_generation=False,
-        builtin=True,
-    )
-
-
-_REVIEWS = (
-    _review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    _review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
-    _review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
-)
-
 BUILTIN_RESOURCES: tuple[ResourceInfo, ...] = (
     *_CORE,
     *_WORKLOADS,
     *_STORAGE,
     *_POLICY,
-    *_REVIEWS,
+    *ACCESS_RESOURCES,
+    *NETWORKING_RESOURCES,
+    *ADMISSION_RESOURCES,
 )

@@ -103,37 +103,6 @@ SERVICE_ACCOUNT = struct(
     description="An identity for the processes of a pod.",
 )
 
-SERVICE = struct(
-    {
-        "metadata": OBJECT_META,
-        "spec": struct(
-            {
-                **strings("clusterIP", "externalName", "sessionAffinity", "type"),
-                "clusterIPs": list_of(STRING),
-                "externalIPs": list_of(STRING),
-                "ipFamilies": list_of(STRING),
-                "loadBalancerSourceRanges": list_of(STRING),
-                "ports": keyed_list(
-                    struct(
-                        {
-                            "port": INTEGER,
-                            "nodePort": INTEGER,
-                            "name": STRING,
-                            "protocol": {**STRING, "default": "TCP"},
-                            "targetPort": INT_OR_STRING,
-                        }
-                    ),
-                    "port",
-                    "protocol",
-                ),
-                "selector": atomic(map_of(STRING)),
-            }
-        ),
-        "status": struct({"conditions": CONDITIONS, "loadBalancer": ANY_OBJECT}),
-    },
-    description="A stable address for a set of pods.",
-)
-
 _EVENT_SERIES = struct({"count": INTEGER, "lastObservedTime": TIME})
 _EVENT_SOURCE = struct(strings("component", "host"))
 _EVERY_EVENT = {

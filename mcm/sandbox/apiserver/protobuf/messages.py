@@ -165,6 +165,31 @@ _OTHERS = {
     "PriorityClass": """
         1 metadata ObjectMeta, 2 value int, 3 globalDefault bool, 4 description string,
         5 preemptionPolicy string?""",
+}
+
+_ACCESS = {
+    "Role": "1 metadata ObjectMeta, 2 rules []PolicyRule",
+    "ClusterRole": """
+        1 metadata ObjectMeta, 2 rules []PolicyRule, 3 aggregationRule AggregationRule?""",
+    "PolicyRule": """
+        1 verbs []string, 2 apiGroups []string, 3 resources []string, 4 resourceNames []string,
+        5 nonResourceURLs []string""",
+    "AggregationRule": "1 clusterRoleSelectors []LabelSelector",
+    "RoleBinding": "1 metadata ObjectMeta, 2 subjects []Subject, 3 roleRef RoleRef",
+    "ClusterRoleBinding": "1 metadata ObjectMeta, 2 subjects []Subject, 3 roleRef RoleRef",
+    "Subject": "1 kind string, 2 apiGroup string, 3 name string, 4 namespace string",
+    "RoleRef": "1 apiGroup string, 2 kind string, 3 name string",
+    "TokenRequest": "1 metadata ObjectMeta, 2 spec TokenRequestSpec, 3 status -",
+    "TokenRequestSpec": """
+        1 audiences []string, 3 boundObjectRef BoundObjectReference?, 4 expirationSeconds int?""",
+    "BoundObjectReference": "1 kind string, 2 apiVersion string, 3 name string, 4 uid string",
+    "TokenReview": "1 metadata ObjectMeta, 2 spec TokenReviewSpec, 3 status -",
+    "TokenReviewSpec": "1 token string, 2 audiences []string",
+    "SubjectAccessReview": "1 metadata ObjectMeta, 2 spec SubjectAccessReviewSpec, 3 status -",
+    "LocalSubjectAccessReview": "1 metadata ObjectMeta, 2 spec SubjectAccessReviewSpec, 3 status -",
+    "SubjectAccessReviewSpec": """
+        1 resourceAttributes ResourceAttributes?, 2 nonResourceAttributes NonResourceAttributes?,
+        3 user string, 4 groups []string, 6 uid string""",
     "SelfSubjectAccessReview": "1 metadata ObjectMeta, 2 spec AccessReviewSpec, 3 status -",
     "AccessReviewSpec": """
         1 resourceAttributes ResourceAttributes?, 2 nonResourceAttributes NonResourceAttributes?""",
@@ -178,7 +203,7 @@ _OTHERS = {
 }
 
 MESSAGES: Mapping[str, str] = MappingProxyType(
-    {**_META, **_CONTAINERS, **_PODS, **_CORE, **_OTHERS}
+    {**_META, **_CONTAINERS, **_PODS, **_CORE, **_OTHERS, **_ACCESS}
 )
 
 KINDS: frozenset[tuple[str, str]] = frozenset(
@@ -187,11 +212,17 @@ KINDS: frozenset[tuple[str, str]] = frozenset(
         *(("v1", k) for k in ("Service", "ServiceAccount", "DeleteOptions")),
         ("apps/v1", "Deployment"),
         ("authentication.k8s.io/v1", "SelfSubjectReview"),
+        ("authentication.k8s.io/v1", "TokenRequest"),
+        ("authentication.k8s.io/v1", "TokenReview"),
+        ("authorization.k8s.io/v1", "LocalSubjectAccessReview"),
         ("authorization.k8s.io/v1", "SelfSubjectAccessReview"),
         ("authorization.k8s.io/v1", "SelfSubjectRulesReview"),
+        ("authorization.k8s.io/v1", "SubjectAccessReview"),
         ("coordination.k8s.io/v1", "Lease"),
         ("policy/v1", "Eviction"),
         ("policy/v1", "PodDisruptionBudget"),
+        *(("rbac.authorization.k8s.io/v1", k) for k in ("ClusterRole", "ClusterRoleBinding")),
+        *(("rbac.authorization.k8s.io/v1", k) for k in ("Role", "RoleBinding")),
         ("scheduling.k8s.io/v1", "PriorityClass"),
     }
 )

@@ -12,7 +12,7 @@ from typing import cast
 import orjson
 
 from mcm.api.meta import JSONObject
-from mcm.client.transport import Response
+from mcm.client.transport import Response, StreamResponse
 from mcm.sandbox.apiserver.errors import bad_request
 from mcm.sandbox.apiserver.reading.conversion import served_body, served_bytes
 from mcm.sandbox.apiserver.registry import ResourceInfo
@@ -78,6 +78,16 @@ def deleted_details(info: ResourceInfo, body: JSONObject) -> JSONObject:
 def _headers(warnings: Iterable[str]) -> Mapping[str, str]:
     listed = [f'299 - "{_quoted(text)}"' for text in warnings]
     return {**JSON_HEADERS, "warning": ", ".join(listed)} if listed else JSON_HEADERS
+
+
+def warned(answer: Response | StreamResponse, warnings: Sequence[str]) -> Response | StreamResponse:
+    """Return the answer to a change with the warnings of who was asked about it."""
+    if not warnings or not isinstance(answer, Response):
+        return answer
+    before = answer.headers.get("warning")
+    listed = [*([before] if before else ()), _headers(warnings)["warning"]]
+    headers = {**answer.headers, "warning": ", ".join(listed)}
+    return Response(answer.status, headers, answer.body)
 
 
 def _quoted(text: str) -> str:

@@ -12,6 +12,9 @@ from typing import Protocol, final
 from mcm.api.meta import JSONObject
 from mcm.api.timestamps import rfc3339
 from mcm.clock import Clock
+from mcm.sandbox.apiserver.authentication.authenticator import Authenticator
+from mcm.sandbox.apiserver.authentication.users import ADMIN, User
+from mcm.sandbox.apiserver.authorization.authorizer import Authorization
 from mcm.sandbox.apiserver.errors import (
     bad_request,
     invalid_options,
@@ -47,7 +50,7 @@ class ServerSettings:
     that is no answer leaves the server instead of becoming a 500. ``event_lifetime``: seconds
     after its last write that an Event is kept. ``read_lag``: how many revisions the answers to
     lists that may be stale (resourceVersion "0" or "not older than") are behind, as those of a
-    lagging replica.
+    lagging replica. ``authorization``: everybody may do everything, or what roles and bindings say.
     """
 
     bookmark_period: float = 60.0
@@ -58,6 +61,7 @@ class ServerSettings:
     raise_bugs: bool = False
     event_lifetime: float = 3600.0
     read_lag: int = 0
+    authorization: Authorization = "AlwaysAllow"
 
 
 class OpenStream(Protocol):
@@ -78,6 +82,7 @@ class ServerState:
     registry: Registry
     clock: Clock
     random: random.Random
+    authenticator: Authenticator
     settings: ServerSettings = field(default_factory=ServerSettings)
     streams: set[OpenStream] = field(default_factory=set)
 
@@ -102,6 +107,7 @@ class Call:
     body: bytes
     form: Form
     agent: str
+    user: User = ADMIN
 
     @property
     def info(self) -> ResourceInfo:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mcm.api.meta import JSONObject
 from mcm.client.transport import Response, StreamResponse
+from mcm.sandbox.apiserver.authentication.reviews import token_request
 from mcm.sandbox.apiserver.errors import method_not_allowed
 from mcm.sandbox.apiserver.reading.listing import get, list_objects
+from mcm.sandbox.apiserver.reading.logs import pod_log
 from mcm.sandbox.apiserver.reading.rendering import (
     deleted_details,
     list_response,
@@ -14,11 +16,11 @@ from mcm.sandbox.apiserver.reading.rendering import (
 )
 from mcm.sandbox.apiserver.reading.watching import watch
 from mcm.sandbox.apiserver.requests.calls import Call, ServerState
+from mcm.sandbox.apiserver.requests.reviews import is_review, review
 from mcm.sandbox.apiserver.writing.create_update import create, update
 from mcm.sandbox.apiserver.writing.deletion import delete, delete_collection
 from mcm.sandbox.apiserver.writing.eviction import evict
 from mcm.sandbox.apiserver.writing.patching import patch
-from mcm.sandbox.apiserver.writing.reviews import is_review, review
 from mcm.sandbox.apiserver.writing.subresources import bind, scale
 
 _STATUS_VERBS = frozenset({"get", "update", "patch"})
@@ -39,6 +41,10 @@ def answer(state: ServerState, call: Call) -> Response | StreamResponse:
             return evict(state, call)
         case "binding":
             return bind(state, call)
+        case "log" if call.verb == "get":
+            return pod_log(state, call)
+        case "token":
+            return token_request(state, call)
         case _:
             raise method_not_allowed()
 
@@ -56,7 +62,7 @@ def _answer_resource(state: ServerState, call: Call) -> Response | StreamRespons
             if target.name or (info.namespaced and not target.namespace):
                 raise method_not_allowed()
             if is_review(info):
-                return review(call)
+                return review(state, call)
             return write_response(state, call, create(state, call))
         case "deletecollection":
             selected = delete_collection(state, call)

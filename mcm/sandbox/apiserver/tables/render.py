@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from mcm.api.meta import JSONObject
 from mcm.sandbox.apiserver.registry import ResourceInfo
-from mcm.sandbox.apiserver.tables import cluster, workloads
+from mcm.sandbox.apiserver.tables import access, cluster, networking, workloads
 from mcm.sandbox.apiserver.tables.columns import AGE, NAME, Column, View, custom_columns
 from mcm.sandbox.apiserver.tables.pods import POD_COLUMNS
 
@@ -23,8 +23,10 @@ _COLUMNS: Mapping[tuple[str, str], tuple[Column, ...]] = MappingProxyType(
         ("", "PersistentVolumeClaim"): cluster.CLAIM_COLUMNS,
         ("", "Pod"): POD_COLUMNS,
         ("", "Secret"): cluster.SECRET_COLUMNS,
-        ("", "Service"): workloads.SERVICE_COLUMNS,
+        ("", "Service"): networking.SERVICE_COLUMNS,
         ("", "ServiceAccount"): cluster.SERVICE_ACCOUNT_COLUMNS,
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): access.WEBHOOK_COLUMNS,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): access.WEBHOOK_COLUMNS,
         ("apiextensions.k8s.io", "CustomResourceDefinition"): cluster.DEFINITION_COLUMNS,
         ("apps", "ControllerRevision"): workloads.CONTROLLER_REVISION_COLUMNS,
         ("apps", "DaemonSet"): workloads.DAEMON_SET_COLUMNS,
@@ -33,7 +35,12 @@ _COLUMNS: Mapping[tuple[str, str], tuple[Column, ...]] = MappingProxyType(
         ("apps", "StatefulSet"): workloads.STATEFUL_SET_COLUMNS,
         ("coordination.k8s.io", "Lease"): cluster.LEASE_COLUMNS,
         ("events.k8s.io", "Event"): cluster.EVENT_COLUMNS,
+        ("networking.k8s.io", "NetworkPolicy"): networking.NETWORK_POLICY_COLUMNS,
         ("policy", "PodDisruptionBudget"): cluster.BUDGET_COLUMNS,
+        ("rbac.authorization.k8s.io", "ClusterRole"): access.ROLE_COLUMNS,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding"): access.BINDING_COLUMNS,
+        ("rbac.authorization.k8s.io", "Role"): access.ROLE_COLUMNS,
+        ("rbac.authorization.k8s.io", "RoleBinding"): access.BINDING_COLUMNS,
         ("scheduling.k8s.io", "PriorityClass"): cluster.PRIORITY_CLASS_COLUMNS,
         ("storage.k8s.io", "CSINode"): cluster.CSI_NODE_COLUMNS,
         ("storage.k8s.io", "StorageClass"): cluster.STORAGE_CLASS_COLUMNS,

@@ -1,9 +1,9 @@
-"""Columns of the kinds that own pods, and of services."""
+"""Columns of the kinds that own pods."""
 
 from __future__ import annotations
 
-from mcm.api.meta import JSONObject
 from mcm.sandbox.apiserver.tables.columns import AGE, NAME, NONE, Column, View, integer, wide
+from mcm.sandbox.apiserver.tables.selectors import selector_text
 
 
 def _containers(member: str) -> Column:
@@ -14,31 +14,8 @@ def _containers(member: str) -> Column:
     return wide({"name": "Containers", "image": "Images"}[member], cell)
 
 
-def _selector(view: View) -> str:
-    """Write a label selector as ``-l`` takes it."""
-    labels = view.at("spec", "selector", "matchLabels")
-    parts = [f"{k}={v}" for k, v in sorted(labels.items())] if isinstance(labels, dict) else []
-    parts += map(_requirement, view.objects("spec", "selector", "matchExpressions"))
-    return ",".join(parts) or NONE
-
-
-def _requirement(expression: JSONObject) -> str:
-    key, operator = str(expression.get("key")), str(expression.get("operator"))
-    values = expression.get("values")
-    listed = ",".join(map(str, values)) if isinstance(values, list) else ""
-    match operator:
-        case "Exists":
-            return key
-        case "DoesNotExist":
-            return f"!{key}"
-        case "In":
-            return f"{key} in ({listed})"
-        case _:
-            return f"{key} notin ({listed})"
-
-
 _CONTAINERS, _IMAGES = _containers("name"), _containers("image")
-_SELECTOR = wide("Selector", _selector)
+_SELECTOR = wide("Selector", lambda view: selector_text(view, "spec", "selector"))
 
 
 def _ready_of_wanted(view: View) -> str:
@@ -104,35 +81,4 @@ CONTROLLER_REVISION_COLUMNS: tuple[Column, ...] = (
     Column("Controller", _controller),
     integer("Revision", "revision"),
     AGE,
-)
-
-
-def _ports(view: View) -> str:
-    return ",".join(map(_port, view.objects("spec", "ports"))) or NONE
-
-
-def _port(port: JSONObject) -> str:
-    node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
-    return f"{port.get('port')}{node_port}/{port.get('protocol', 'TCP')}"
-
-
-def _external_address(view: View) -> str:
-    if view.text("spec", "type") == "ExternalName":
-        return view.text("spec", "externalName", missing=NONE)
-    addresses = view.texts("spec", "externalIPs")
-    if view.text("spec", "type") == "LoadBalancer":
-        ingress = view.objects("status", "loadBalancer", "ingress")
-        addresses = [str(i.get("ip") or i.get("hostname")) for i in ingress] + addresses
-        return ",".join(addresses) or "<pending>"
-    return ",".join(addresses) or NONE
-
-
-SERVICE_COLUMNS: tuple[Column, ...] = (
-    NAME,
-    Column("Type", lambda view: view.text("spec", "type", missing="ClusterIP")),
-    Column("Cluster-IP", lambda view: view.text("spec", "clusterIP", missing=NONE)),
-    Column("External-IP", _external_address),
-    Column("Port(s)", _ports),
-    AGE,
-    wide("Selector", lambda view: view.pairs("spec", "selector")),
 )

@@ -46,7 +46,7 @@ from mcm.sandbox.apiserver.writing.metadata import (
     spec_changed,
     text_of,
 )
-from mcm.sandbox.apiserver.writing.strategies import prepare
+from mcm.sandbox.apiserver.writing.strategies.prepare import prepare
 
 _NAME_TRIES = 8
 # Built-in kinds whose status strategy leaves all other metadata alone.

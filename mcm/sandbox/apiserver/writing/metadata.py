@@ -20,6 +20,9 @@ from mcm.sandbox.apiserver.errors import (
     unreasoned,
     wrong_value,
 )
+from mcm.sandbox.apiserver.kinds.access import RBAC_GROUP
+from mcm.sandbox.apiserver.kinds.builtin import NAMESPACES
+from mcm.sandbox.apiserver.kinds.networking import SERVICES
 from mcm.sandbox.apiserver.limits import LARGEST_ANNOTATIONS
 from mcm.sandbox.apiserver.registry import ResourceInfo
 from mcm.sandbox.apiserver.requests.calls import ServerState
@@ -32,6 +35,15 @@ _LONGEST_BASE = 63 - _SUFFIX_LENGTH
 
 _LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_SERVICE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NO_SUBDOMAIN = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    "'-' or '.', and must start and end with an alphanumeric character"
+)
+_NO_SERVICE_NAME = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character"
+)
 
 # Set by the server alone; what a client sends for these is not looked at.
 _OWN_FIELDS = (
@@ -112,16 +124,23 @@ def _name_causes(info: ResourceInfo, name: str) -> Iterator[StatusCause]:
     if not name:
         yield required("metadata.name", "name or generateName is required")
         return
-    if info.plural == "namespaces":
-        if not _LABEL.fullmatch(name):
-            yield wrong_value("metadata.name", name, "must be a DNS-1123 label")
-    elif len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
-        yield wrong_value(
-            "metadata.name",
-            name,
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-            "'-' or '.', and must start and end with an alphanumeric character",
-        )
+    fault = _name_fault(info, name)
+    if fault:
+        yield wrong_value("metadata.name", name, fault)
+
+
+def _name_fault(info: ResourceInfo, name: str) -> str:
+    if info.group == RBAC_GROUP:
+        # system:… is a name here; it only has to be one step of a path.
+        held = next((text for text in ("/", "%") if text in name), "")
+        if name in (".", ".."):
+            return f"may not be '{name}'"
+        return f"may not contain '{held}'" if held else ""
+    if info.storage == NAMESPACES:
+        return "" if _LABEL.fullmatch(name) else "must be a DNS-1123 label"
+    if info.storage == SERVICES:
+        return "" if _SERVICE_NAME.fullmatch(name) else _NO_SERVICE_NAME
+    return "" if len(name) <= 253 and _SUBDOMAIN.fullmatch(name) else _NO_SUBDOMAIN
 
 
 # Updates ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ AUTO = st.builds(in_place, NUMBERS, NUMBERS)
 MANUAL = st.builds(in_place, NUMBERS, NUMBERS, st.just("Manual"))
 REPLICAS = st.integers(1, 7)
 MOVES = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=60, max_size=250)
-EXAMPLES = 500 if THOROUGH else 60
+EXAMPLES = 250 if THOROUGH else 60
 
 
 def _move(model: InPlaceModel, kind: int, number: int, *, failing: bool = False) -> None:

@@ -1,0 +1,1 @@
+"""Who asks: users, the tokens that prove one, and whom one may pose as."""
