@@ -17,8 +17,8 @@ from typing import Any
 
 import aiohttp
 
-from bench.fleet import Kind
 from bench.mirror import CAMEL_CASE, DICTS, SNAKE_CASE, PlainMirror, Race, View
+from bench.recorded_objects import Kind
 from mcm.api import codec
 from mcm.api.meta import KubeObject
 from mcm.client.client import Client

@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.contestants import CONTESTANTS
-from bench.fleet import FIRST_VERSION, KINDS
 from bench.footprint import Relists, Synced
 from bench.inprocess import Throughput, throughput
 from bench.race import Times, Weight, run
+from bench.recorded_objects import FIRST_VERSION, KINDS
 from bench.replay import Script, replaying
 
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench.fleet import KINDS
+from bench.recorded_objects import KINDS
 from bench.replay import chunks_of
 from mcm.api import codec
 from mcm.api.machine import MACHINES, Machine

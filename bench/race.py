@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from bench.contestants import CONTESTANTS
-from bench.fleet import KINDS, Kind
 from bench.mirror import Race
+from bench.recorded_objects import KINDS, Kind
 from mcm.clock import SystemClock
 from mcm.garbage_collector import collect_rarely
 from mcm.workqueue.queue import WorkQueue

@@ -20,7 +20,7 @@ from typing import final
 
 from aiohttp import web
 
-from bench.fleet import KINDS, Kind
+from bench.recorded_objects import KINDS, Kind
 
 _CHUNK = 64 * 1024
 _CALM = 0.2  # seconds between a list and the Gone that follows, to look at the memory in

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.fleet import KINDS
 from bench.footprint import resident
+from bench.recorded_objects import KINDS
 from bench.replay import Script, replaying
 from bench.workqueue import CASES
 from mcm.api import codec
