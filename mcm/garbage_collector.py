@@ -10,6 +10,6 @@ def collect_rarely() -> None:
 
     Both are large, live long and hold no cycles. With Python's defaults a busy watch spends a
     sixth of its time on looking through them again (measured in ``bench/informer.py``), and the
-    start a tenth (``bench/startup.py``).
+    start a tenth (``bench/process_start.py``).
     """
     gc.set_threshold(50_000, 20, 50)

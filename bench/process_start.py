@@ -1,7 +1,7 @@
 """What it costs to start: CPU time and modules, of commands and of ``mcm run``.
 
-``python -m bench.startup`` prints a table. CPU seconds differ between machines and with what else
-they do, so each stands beside that of importing the HTTP library alone.
+``python -m bench.process_start`` prints a table. CPU seconds differ between machines and with what
+else they do, so each stands beside that of importing the HTTP library alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is not loaded where it is not needed: counted in modules, as time says more of the machine.
 
-``bench/startup.py`` measures the time.
+``bench/process_start.py`` measures the time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import startup
+from bench import process_start
 
 NEVER = (
     "hypothesis",
@@ -41,7 +41,7 @@ IN_NO_SHORT_COMMAND = (
 )
 
 
-def of(start: startup.Start, unwanted: tuple[str, ...]) -> set[str]:
+def of(start: process_start.Start, unwanted: tuple[str, ...]) -> set[str]:
     """Return those of the packages of which anything was loaded."""
     return {
         package
@@ -54,12 +54,12 @@ def of(start: startup.Start, unwanted: tuple[str, ...]) -> set[str]:
 def test_a_command_that_needs_no_cluster_loads_no_library_for_one(
     arguments: tuple[str, ...],
 ) -> None:
-    start = startup.command(*arguments)
+    start = process_start.command(*arguments)
     assert "mcm.cli" in start.modules
     assert not of(start, NEVER + IN_NO_MANAGER + IN_NO_SHORT_COMMAND)
 
 
 def test_a_manager_in_a_pod_loads_only_what_it_works_with(tmp_path: Path) -> None:
-    start = startup.first_request(tmp_path)
+    start = process_start.first_request(tmp_path)
     assert {"aiohttp", "mcm.manager", "mcm.providers.simulated.driver"} <= start.modules
     assert not of(start, NEVER + IN_NO_MANAGER)
