@@ -1,7 +1,8 @@
 # Two commands do all the set-up on a fresh machine with Python >= 3.11:
 #   make start   runs mcm: against the kubeconfigs given, else on the embedded sandbox cluster
 #   make test    passes the tests
-# The rest: make check (style, types, layers, generated files), make format, make generate, make lock.
+# The rest: make bench (measures, ten minutes), make check (style, types, layers, generated files),
+# make format, make generate, make lock.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -9,10 +10,10 @@ BIN    := $(VENV)/bin
 export CONTROL_KUBECONFIG TARGET_KUBECONFIG
 
 .DEFAULT_GOAL := help
-.PHONY: help start test envtest check format lock generate clean
+.PHONY: help start test envtest bench check format lock generate clean
 
 help:
-	@sed -n '1,4s/^# \{0,1\}//p' Makefile
+	@sed -n '1,5s/^# \{0,1\}//p' Makefile
 
 start: $(VENV)/.runtime
 	@exec $(BIN)/mcm start $(ARGS)
@@ -24,6 +25,11 @@ test: $(VENV)/.development
 # A real kube-apiserver and etcd, built once by Go into ~/.cache.
 envtest: $(VENV)/.development
 	KUBEBUILDER_ASSETS="$$(tests/envtest/servers/ensure)" $(MAKE) test ARGS="tests/envtest $(ARGS)"
+
+# Short forms of all benches; ARGS=--help says what else there is. Results go to bench/results.
+# The clients that ours is compared with have an environment of their own, and may be missing.
+bench: $(VENV)-bench/.complete
+	@$(VENV)-bench/bin/python -m bench.report $(ARGS)
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .
@@ -45,7 +51,7 @@ lock: $(VENV)/.development
 	  $(BIN)/pip freeze --exclude-editable; } > constraints.txt
 
 clean:
-	rm -rf $(VENV) dev .mypy_cache .ruff_cache .pytest_cache .coverage
+	rm -rf $(VENV) $(VENV)-bench dev .mypy_cache .ruff_cache .pytest_cache .coverage
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -60,3 +66,10 @@ $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.development: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)-bench/.complete: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m venv $(VENV)-bench
+	$(VENV)-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(VENV)-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[contestants]' \
+	  || echo "the other clients cannot be installed: measured without them" >&2
+	@touch $@

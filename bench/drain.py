@@ -40,6 +40,7 @@ ONE_NODE: tuple[Load, ...] = (
     Replicas("guarded", pods=40, termination=5.0, at_once=10),
     Replicas("free", pods=40, termination=25.0),
 )
+_NODES, _FEW_NODES = 1000, 50
 _LONG_LIVED, _HARDLY_BEATING = 600.0, 120.0
 
 
@@ -214,15 +215,19 @@ def show(costs: Mapping[str, Cost], console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, help=f"{_NODES:,} if not given, {_FEW_NODES} in short")
     parser.add_argument("--pods", type=int, default=30, help="on each of them")
     parser.add_argument("--latency", type=float, default=0.005, help="of a request, in seconds")
+    parser.add_argument("--short", action="store_true", help="the form that `make bench` runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     logging.disable(logging.WARNING)  # of what lasts longer than a person would wait for
-    costs = measure(given.nodes, given.pods, given.latency)
+    nodes = given.nodes or (_FEW_NODES if given.short else _NODES)
+    costs = measure(nodes, given.pods, given.latency)
     if given.json:
-        print(json.dumps({name: asdict(cost) for name, cost in costs.items()}))
+        results = {name: asdict(cost) for name, cost in costs.items()}
+        parameters = {"nodes": nodes, "pods": given.pods, "latency_seconds": given.latency}
+        print(json.dumps({"bench": "drain", "parameters": parameters, "results": results}))
     else:
         show(costs, Console(width=120))
     if odd := [name for name, cost in costs.items() if not 1 <= cost.ratio <= LIMIT]:

@@ -32,6 +32,7 @@ from mcm.clock import LoopClock
 from mcm.simulation.virtualtime import run_virtual
 from mcm.workqueue import INITIAL_PRIORITY, ExponentialLimiter, QueueShutDown, WorkQueue
 
+_KEYS, _FEW_KEYS = 100_000, 20_000
 _WORKERS = 10
 _ADDS = 4
 _FAILURES = 2
@@ -179,13 +180,17 @@ def show(costs: Mapping[str, Cost], console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--keys", type=int, help=f"{_KEYS:,} if not given, {_FEW_KEYS:,} in short")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--short", action="store_true", help="the form that `make bench` runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
-    costs = measure(given.keys, given.repeat)
+    keys = given.keys or (_FEW_KEYS if given.short else _KEYS)
+    costs = measure(keys, given.repeat)
     if given.json:
-        print(json.dumps({name: asdict(cost) for name, cost in costs.items()}))
+        results = {name: asdict(cost) for name, cost in costs.items()}
+        parameters = {"keys": keys, "repeat": given.repeat}
+        print(json.dumps({"bench": "workqueue", "parameters": parameters, "results": results}))
     else:
         show(costs, Console(width=100))
 

@@ -120,7 +120,7 @@ def test_recorded_bytes_are_what_a_server_sends(name: str) -> None:
 
 
 def test_every_work_queue_case_hands_out_what_it_should() -> None:
-    found = _run("bench.workqueue", "--keys", "50", "--repeat", "1")
+    found = _run("bench.workqueue", "--keys", "50", "--repeat", "1")["results"]
     assert found.keys() == CASES.keys()
     handed_out = {name: cost["handed_out"] for name, cost in found.items()}
     assert handed_out == {name: 150 if name == "retried" else 50 for name in CASES}

@@ -1,0 +1,1 @@
+"""Benches that go wrong, for the tests of what runs them."""

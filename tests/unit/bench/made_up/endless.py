@@ -1,0 +1,4 @@
+import threading
+
+if __name__ == "__main__":
+    threading.Event().wait()

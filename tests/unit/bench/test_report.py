@@ -1,0 +1,167 @@
+"""What runs all benches: it keeps what was measured, names what failed, and draws pictures."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.report import charts, servers
+from bench.report.page import section_of, write
+from bench.report.plan import BENCHES, Bench
+from bench.report.record import Record, Unreadable, keep, parsed, read
+from bench.report.running import run_all
+from bench.report.section import Headline, Table
+from bench.report.surroundings import observed
+
+_ROOT = Path(__file__).parents[3]
+_HERE = observed(servers.SANDBOX)
+_COST = {"keys": 10, "handed_out": 10, "operations": 30, "operations_per_cpu_second": 600_000}
+_QUEUE = Record("workqueue", ("python",), 1.0, _HERE, {"keys": 10}, {"plain": _COST})
+
+
+def _made_up(name: str, seconds: int = 60) -> Bench:
+    return Bench(name, seconds, "made up", package="tests.unit.bench.made_up")
+
+
+def _run(tmp_path: Path, *benches: Bench) -> tuple[list[Record], list[str]]:
+    said: list[str] = []
+    kept = partial(keep, folder=tmp_path)
+    return run_all(benches, _HERE, tmp_path, short=True, keep=kept, say=said.append), said
+
+
+def test_a_bench_that_fails_is_named_and_takes_nothing_from_the_others(tmp_path: Path) -> None:
+    benches = (_made_up("crashing"), _made_up("silent"), _made_up("strange"))
+    records, said = _run(tmp_path, *benches)
+    assert [bool(record.results) for record in records] == [False, False, True]
+    assert records[0].failure == "exit code 1: the server is gone"
+    assert records[1].failure.startswith("printed no JSON")
+    assert len(said) == 2 * len(benches)
+    assert {record.bench: record for record in read(tmp_path)} == {r.bench: r for r in records}
+    page = write(records, [], tmp_path).read_text()
+    assert "`crashing` failed: exit code 1: the server is gone (`raw/crashing.log`)" in page
+    assert (tmp_path / "raw" / "crashing.log").read_text() == "the server is gone\n"
+
+
+def test_a_bench_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "patience", 0.5)
+    (record,), _ = _run(tmp_path, _made_up("endless"))
+    assert record.failure.startswith("took more than 0 s: ")
+
+
+@pytest.mark.parametrize("output", [b"", b"[]", b'{"bench": "x"}', b'{"results": 3}', b"{"])
+def test_what_is_no_result_is_refused(output: bytes) -> None:
+    with pytest.raises(Unreadable):
+        parsed(output)
+
+
+def test_a_file_that_is_no_record_is_named(tmp_path: Path) -> None:
+    path = keep(_QUEUE, tmp_path)
+    path.write_text('{"bench": 3}')
+    with pytest.raises(Unreadable, match=r"workqueue\.json"):
+        read(tmp_path)
+
+
+def test_numbers_of_an_unknown_shape_are_shown_bare(tmp_path: Path) -> None:
+    (record,), _ = _run(tmp_path, _made_up("strange"))
+    assert section_of(record).tables[0].rows == [("fast, seconds", "2.5")]
+    changed = replace(_QUEUE, results={"plain": {"keys": "many"}, "rest": {"keys": 3}})
+    assert section_of(changed).tables[0].rows == [("rest, keys", "3")]
+
+
+def test_the_page_tells_conditions_aims_and_spread(tmp_path: Path) -> None:
+    slower = replace(_QUEUE, results={"plain": _COST | {"operations_per_cpu_second": 500_000}})
+    page = write([_QUEUE], [[slower]], tmp_path).read_text()
+    assert "| work queue, plain | 600,000 operations / CPU s | more |" in page
+    assert "500,000 – 600,000, 2 runs" in page
+    assert _HERE.python in page
+    assert _HERE.machine in page
+    assert "- `fleet` was not run" in page
+    assert "![Work queue: operations a CPU second (more is better)](pictures/workqueue.svg)" in page
+    assert (tmp_path / "pictures" / "workqueue.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    ("value", "better", "met"), [(5.1, "less", True), (5.3, "less", False), (5.3, "more", True)]
+)
+def test_an_aim_is_a_bound_on_the_good_side(value: float, better: Any, met: bool) -> None:
+    assert Headline("x", value, "", better, aim=5.2).met is met
+
+
+def test_what_stands_in_a_table_cannot_break_it() -> None:
+    assert Table("", ("a", "b"), [("x|y\nz", "1")]).markdown().splitlines()[-1] == "| x\\|y z | 1 |"
+
+
+_PICTURES = (
+    charts.ranking("a", "T", {"mcm": 3.0, "other": 1.0}, axis="events", caption="", ours="mcm"),
+    charts.ranking("b", "T", {"none": 0.0}, axis="events", caption=""),
+    charts.groups("c", "T", ["x", "y"], {"mcm": [1, None], "aim": [2, 3]}, axis="s", caption=""),
+    charts.lines("d", "T", {"q": [(0, 1), (1, 5)]}, x_axis="s", y_axis="keys", caption=""),
+    charts.lines("e", "T", {"q": []}, x_axis="s", y_axis="keys", caption=""),
+)
+
+
+@pytest.mark.parametrize("picture", _PICTURES, ids=lambda p: p.name)
+def test_a_picture_is_whole_and_fetches_nothing(picture: charts.Picture) -> None:
+    root = ElementTree.fromstring(picture.svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not tags & {"image", "foreignObject"}
+    scripts = [element for element in root.iter() if element.tag.endswith("}script")]
+    assert not any("href" in name for element in scripts for name in element.attrib)
+    assert "@import" not in picture.svg.decode()
+
+
+def test_a_long_line_is_thinned_but_keeps_its_peak() -> None:
+    points = [(float(x), 1000.0 if x == 7777 else 1.0) for x in range(20_000)]
+    thinned = charts._thinned(points)
+    assert len(thinned) <= 400
+    assert (7777.0, 1000.0) in thinned
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.123456, "0.123"), (14.06, "14.1"), (99.99, "100"), (666_544, "667,000")],
+)
+def test_numbers_are_rounded_to_what_means_something(value: float, text: str) -> None:
+    assert charts.number(value) == text
+
+
+def test_the_short_forms_take_less_than_ten_minutes() -> None:
+    assert sum(bench.seconds for bench in BENCHES) < 600
+
+
+def test_runs_do_not_dirty_the_tree_but_the_baseline_is_kept() -> None:
+    ignored = ["bench/results/2026-01-01T000000Z/README.md", "bench/results/latest"]
+    kept = "bench/results/baseline/README.md"
+    command = ["git", "check-ignore", *ignored, kept]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    if done.returncode == 128:
+        pytest.skip("this is no git checkout")
+    assert done.stdout.split() == ignored
+
+
+def test_without_binaries_and_go_the_sandbox_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "_cached", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    environ = {servers.VARIABLE: "/nowhere"}
+    assert servers.at_hand(environ, print) == servers.SANDBOX
+    assert environ == {}
+
+
+def test_a_page_can_be_made_anew_of_what_was_kept(tmp_path: Path) -> None:
+    keep(_QUEUE, tmp_path / "run")
+    command = [sys.executable, "-m", "bench.report", "--redraw", str(tmp_path / "run")]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "README.md").is_file()
+    done = subprocess.run([*command[:-1], str(tmp_path)], cwd=_ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "holds no results" in done.stdout
