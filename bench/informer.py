@@ -1,8 +1,8 @@
 """What mirroring a cluster costs, and what it costs other Python clients of the same server.
 
-``python -m bench.informer [--json]``. A replay server in its own process sends the same recorded
-bytes to every contestant, each in a fresh process; compare numbers of one run only. Contestants
-that are not installed are left out and named.
+``python -m bench.informer [--json] [--short]``. A replay server in its own process sends the same
+recorded bytes to every contestant, each in a fresh process; compare numbers of one run only.
+Contestants that are not installed are left out and named.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from bench.contestants import CONTESTANTS
+from bench.entrants import NAMES, Course, Entrant, entered
 from bench.footprint import Relists, Synced
 from bench.inprocess import Throughput, throughput
 from bench.race import Times, Weight, run
@@ -28,6 +28,8 @@ from bench.recorded_objects import FIRST_VERSION, KINDS
 from bench.replay import Script, replaying
 
 R = TypeVar("R")
+
+_FOOTPRINT = (sys.executable, "-m", "bench.footprint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ class Sizes:
     repeat: int = 3
 
 
+SHORT = Sizes(machines=5_000, rounds=1, weighed=1_000, mixed=20_000, relists=3, repeat=2)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """What one contestant did; ``failure`` says why a part is missing."""
@@ -54,15 +59,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything, as ``--json`` prints it. ``machines`` and ``nodes`` are rows by contestant."""
+    """Everything, as ``--json`` prints it. ``machines`` and ``nodes`` are rows by contestant.
 
-    sizes: Sizes
+    ``missing`` says why a contestant took no part, ``share_of_bare`` how much of the bare loop's
+    events ours takes in.
+    """
+
     object_bytes: dict[str, int]
     versions: dict[str, str]
-    missing: list[str]
+    missing: dict[str, str]
     in_process: Throughput
     machines: dict[str, Row]
     nodes: dict[str, Row]
+    share_of_bare: dict[str, float]
     mixed: Synced
     relists: Relists
 
@@ -72,18 +81,24 @@ class ChildFailed(Exception):
 
 
 async def measure(sizes: Sizes, names: Sequence[str]) -> Report:
-    present = [name for name in names if CONTESTANTS[name].installed]
+    present, missing = entered(names)
+    machines = await _raced(Course("machines", sizes.machines, sizes.rounds), sizes, present)
+    nodes = await _raced(Course("nodes", sizes.nodes, sizes.rounds), sizes, present)
     return Report(
-        sizes=sizes,
         object_bytes={
             name: len(orjson.dumps(kind.make(0, version=FIRST_VERSION)))
             for name, kind in KINDS.items()
         },
-        versions={name: CONTESTANTS[name].version for name in present},
-        missing=[name for name in names if name not in present],
+        versions={name: entrant.version for name, entrant in present.items()},
+        missing=dict(missing),
         in_process=await _best_in_process(sizes),
-        machines=await _raced("machines", sizes.machines, sizes, present),
-        nodes=await _raced("nodes", sizes.nodes, sizes, present),
+        machines=machines,
+        nodes=nodes,
+        share_of_bare={
+            kind: share
+            for kind, rows in (("machines", machines), ("nodes", nodes))
+            if (share := _share(rows, "bare")) is not None
+        },
         mixed=await _mixed(sizes),
         relists=await _relists(sizes),
     )
@@ -94,35 +109,41 @@ async def _best_in_process(sizes: Sizes) -> Throughput:
     return max(runs, key=lambda r: r.events_per_cpu_second)
 
 
-async def _raced(kind: str, count: int, sizes: Sizes, names: Iterable[str]) -> dict[str, Row]:
+async def _raced(course: Course, sizes: Sizes, entrants: Mapping[str, Entrant]) -> dict[str, Row]:
     """Race all contestants in turns, so that a busy minute of the machine meets all of them."""
-    rows = {name: Row() for name in names}
-    async with replaying(Script.of(kind, count, rounds=sizes.rounds)) as url:
+    rows = {name: Row() for name in entrants}
+    async with replaying(Script.of(course.kind, course.count, rounds=course.rounds)) as url:
         for _ in range(sizes.repeat):
-            for name in rows:
-                arguments = (name, kind, url, *_sizes(count, sizes.rounds))
-                rows[name] = await _added(rows[name], "bench.race", *arguments)
-    count = min(count, sizes.weighed)
-    async with replaying(Script.of(kind, count, rounds=1)) as url:
-        for name in rows:
-            arguments = (name, kind, url, *_sizes(count, 1), "--weigh")
-            rows[name] = await _added(rows[name], "bench.race", *arguments)
+            for name, entrant in entrants.items():
+                rows[name] = await _timed(rows[name], entrant.command(course, url))
+    few = Course(course.kind, min(course.count, sizes.weighed), 1)
+    async with replaying(Script.of(few.kind, few.count, rounds=1)) as url:
+        for name, entrant in entrants.items():
+            rows[name] = await _weighed(rows[name], entrant.command(few, url))
     return rows
 
 
-def _sizes(count: int, rounds: int) -> tuple[str, ...]:
-    return ("--count", str(count), "--rounds", str(rounds))
-
-
-async def _added(row: Row, *command: str) -> Row:
-    """Run one measurement and take it into the row."""
+async def _timed(row: Row, command: Sequence[str]) -> Row:
+    """Run one race and take it into the row."""
     try:
-        if "--weigh" in command:
-            return replace(row, weight=await _child(Weight, *command))
-        found = await _child(Times, *command)
+        return replace(row, times=_best(row.times, await _child(Times, *command)))
     except ChildFailed as failure:
         return replace(row, failure=str(failure))
-    return replace(row, times=_best(row.times, found))
+
+
+async def _weighed(row: Row, command: Sequence[str]) -> Row:
+    try:
+        return replace(row, weight=await _child(Weight, *command, "--weigh"))
+    except ChildFailed as failure:
+        return replace(row, failure=str(failure))
+
+
+def _share(rows: Mapping[str, Row], of: str) -> float | None:
+    """Return how many times the events of ``of`` ours takes in, if both took part."""
+    ours, other = (rows[name].times if name in rows else None for name in ("mcm", of))
+    if ours is None or other is None:
+        return None
+    return round(ours.events_per_cpu_second / other.events_per_cpu_second, 2)
 
 
 def _best(one: Times | None, other: Times) -> Times:
@@ -140,23 +161,20 @@ def _best(one: Times | None, other: Times) -> Times:
 async def _mixed(sizes: Sizes) -> Synced:
     half = sizes.mixed // 2
     async with replaying(Script(machines=half, nodes=sizes.mixed - half)) as url:
-        return await _child(Synced, "bench.footprint", "mixed", url)
+        return await _child(Synced, *_FOOTPRINT, "mixed", url)
 
 
 async def _relists(sizes: Sizes) -> Relists:
     times = sizes.relists
     async with replaying(Script(machines=sizes.machines, relists=times)) as url:
-        command = ("bench.footprint", "relists", url, "--relists", str(times))
-        return await _child(Relists, *command)
+        arguments = ("relists", url, "--relists", str(times))
+        return await _child(Relists, *_FOOTPRINT, *arguments)
 
 
-async def _child(result: type[R], module: str, *arguments: str) -> R:
-    """Run a module's measurement in a fresh process; raise ChildFailed."""
+async def _child(result: type[R], *command: str) -> R:
+    """Run a measurement in a fresh process; raise ChildFailed."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        *arguments,
+        *command,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -166,39 +184,40 @@ async def _child(result: type[R], module: str, *arguments: str) -> R:
     return msgspec.json.decode(out, type=result)
 
 
-def show(report: Report, console: Console) -> None:
+def show(sizes: Sizes, report: Report, console: Console) -> None:
     """Print the report for people."""
-    console.print(_race_table("machines", report.sizes.machines, report.machines, report))
-    console.print(_race_table("nodes", report.sizes.nodes, report.nodes, report))
-    for name in report.missing:
-        console.print(f"{name} is not installed: pip install {name} (or the extra 'bench')")
+    for kind, count, rows in (
+        ("machines", sizes.machines, report.machines),
+        ("nodes", sizes.nodes, report.nodes),
+    ):
+        title = f"{count:,} {kind} of {report.object_bytes[kind]:,} bytes"
+        title = f"{title}, {count * sizes.rounds:,} events"
+        console.print(_race_table(title, rows, report))
+    for name, why in report.missing.items():
+        console.print(f"{name}: {why}")
     console.print(_plain_table("mcm, the same without a socket", asdict(report.in_process)))
     console.print(_plain_table("mcm, Machines and Nodes at once", asdict(report.mixed)))
     console.print(_plain_table("mcm, lists that bring all anew", asdict(report.relists)))
 
 
-def _race_table(kind: str, count: int, rows: Mapping[str, Row], report: Report) -> Table:
-    events = count * report.sizes.rounds
-    title = f"{count:,} {kind} of {report.object_bytes[kind]:,} bytes, {events:,} events"
+def _race_table(title: str, rows: Mapping[str, Row], report: Report) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("from socket to queue", no_wrap=True)
     for header in ("events/CPU s", "mcm is", "list CPU s", "list wall s", "bytes/object"):
         table.add_column(header, justify="right")
-    ours = rows["mcm"].times if "mcm" in rows else None
     for name, row in rows.items():
-        table.add_row(f"{name} {report.versions[name]}", *_cells(row, ours))
+        table.add_row(f"{name} {report.versions[name]}", *_cells(row, _share(rows, name)))
     for name, row in rows.items():
         if row.failure:
             table.add_row(name, f"failed: {row.failure}")
     return table
 
 
-def _cells(row: Row, ours: Times | None) -> Sequence[str]:
+def _cells(row: Row, factor: float | None) -> Sequence[str]:
     times, weight = row.times, row.weight
-    factor = ours.events_per_cpu_second / times.events_per_cpu_second if ours and times else None
     return (
         f"{times.events_per_cpu_second:,}" if times else "-",
-        f"{factor:.1f} x" if factor else "-",
+        f"{factor:.2f} x" if factor else "-",
         f"{times.list_cpu_seconds:.2f}" if times else "-",
         f"{times.list_wall_seconds:.2f}" if times else "-",
         f"{weight.bytes_per_object:,}" if weight else "-",
@@ -223,17 +242,21 @@ def _text(name: str, value: object) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, default in asdict(Sizes()).items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--only", choices=CONTESTANTS, action="append", help="may be repeated")
+    for name in asdict(Sizes()):
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--only", choices=NAMES, action="append", help="may be repeated")
+    parser.add_argument("--short", action="store_true", help="less of everything, in 90 seconds")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = vars(parser.parse_args())
-    as_json, only = given.pop("json"), given.pop("only")
-    result = run(measure(Sizes(**given), only or list(CONTESTANTS)))
+    as_json, only, short = given.pop("json"), given.pop("only"), given.pop("short")
+    asked = {name: value for name, value in given.items() if value is not None}
+    sizes = replace(SHORT if short else Sizes(), **asked)
+    report = run(measure(sizes, only or NAMES))
     if as_json:
-        print(json.dumps(asdict(result)))
+        found = {"bench": "informer", "parameters": asdict(sizes), "results": asdict(report)}
+        print(json.dumps(found))
     else:
-        show(result, Console(width=110))
+        show(sizes, report, Console(width=110))
 
 
 if __name__ == "__main__":
