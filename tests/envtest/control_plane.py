@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
@@ -41,12 +41,29 @@ class StartFailed(Exception):
 
 @final
 class ControlPlane:
-    """``folder`` gets data, certificates and logs. Users log in by token, RBAC decides."""
+    """``folder`` gets data, certificates and logs. Users log in by token, RBAC decides.
 
-    def __init__(self, assets: Path, folder: Path) -> None:
+    Further flags come after those here, and so win; ``groups`` has one for a user who is to have
+    another than the rest; ``ready_within`` is the seconds that each process may take to start.
+    """
+
+    def __init__(
+        self,
+        assets: Path,
+        folder: Path,
+        *,
+        apiserver_flags: Sequence[str] = (),
+        etcd_flags: Sequence[str] = (),
+        groups: Mapping[str, str] | None = None,
+        ready_within: float = _READY_WITHIN,
+    ) -> None:
         self.logs = folder / "logs"
         self._assets = assets
         self._folder = folder
+        self._apiserver_flags = apiserver_flags
+        self._etcd_flags = etcd_flags
+        self._ready_within = ready_within
+        self._groups = {**_GROUPS, **(groups or {})}
         self._certificates = Certificates.load_or_create(folder / "certificates")
         self._etcd: ServerProcess | None = None
         self._apiserver: ServerProcess | None = None
@@ -103,7 +120,7 @@ class ControlPlane:
         self._apiserver = ServerProcess(
             "kube-apiserver", self._apiserver_command(), self.logs / "kube-apiserver.log"
         )
-        await _until_ready(self._apiserver, self._apiserver_is_ready)
+        await _until_ready(self._apiserver, self._apiserver_is_ready, self._ready_within)
 
     def kill_apiserver(self) -> None:
         """End it as a crash does."""
@@ -143,9 +160,10 @@ class ControlPlane:
             f"--initial-cluster=envtest={peer}",
             "--unsafe-no-fsync",
             "--log-level=warn",
+            *self._etcd_flags,
         ]
         self._etcd = ServerProcess("etcd", command, self.logs / "etcd.log")
-        await _until_ready(self._etcd, self._etcd_is_healthy)
+        await _until_ready(self._etcd, self._etcd_is_healthy, self._ready_within)
 
     async def _etcd_is_healthy(self) -> bool:
         async with aiohttp.ClientSession() as session:
@@ -182,6 +200,7 @@ class ControlPlane:
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
             f"--watch-cache-sizes={UNCACHED}#0",
             "--profiling=false",
+            *self._apiserver_flags,
         ]
 
     async def _apiserver_is_ready(self) -> bool:
@@ -204,7 +223,8 @@ class ControlPlane:
 
     def _write_users(self) -> None:
         users = (ADMIN, MANAGER, CLOUD_AND_KUBELETS, STRANGER)
-        rows = (f"{token_of(u)},{u},{u},{json.dumps(_GROUPS.get(u, 'people'))}\n" for u in users)
+        groups = {user: json.dumps(self._groups.get(user, "people")) for user in users}
+        rows = (f"{token_of(user)},{user},{user},{groups[user]}\n" for user in users)
         self._users.write_text("".join(rows))
 
     def _write_account_key(self) -> None:
@@ -217,15 +237,17 @@ class ControlPlane:
         self._account_key.write_bytes(pem)
 
 
-async def _until_ready(process: ServerProcess, is_ready: Callable[[], Awaitable[bool]]) -> None:
+async def _until_ready(
+    process: ServerProcess, is_ready: Callable[[], Awaitable[bool]], within: float
+) -> None:
     clock = SystemClock()
-    deadline = clock.monotonic() + _READY_WITHIN
+    deadline = clock.monotonic() + within
     while not await is_ready():
         if process.ended:
             raise StartFailed(f"{process.name} ended by itself:\n{process.tail()}")
         if clock.monotonic() > deadline:
             raise StartFailed(
-                f"{process.name} was not ready within {_READY_WITHIN:.0f} s:\n{process.tail()}"
+                f"{process.name} was not ready within {within:.0f} s:\n{process.tail()}"
             )
         await clock.sleep(0.1)
 

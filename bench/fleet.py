@@ -1,0 +1,224 @@
+"""A whole fleet of machines whose VMs take no time: how fast and at what cost a manager handles it.
+
+N machines are created, rolled, scaled, killed in part and deleted at an API server, by ``mcm run``
+or by another manager. Requests are counted at the server, and compared with what it can answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.clusters import server
+from bench.clusters.generator import DEFAULT_CONNECTIONS
+from bench.clusters.server import ServerUnavailable
+from bench.instant.kubelets import KubeletFailed
+from bench.managers.command import BadCommand, Command, ours, parsed
+from bench.managers.process import ManagerEnded
+from bench.phases.results import Run
+from bench.phases.run import PHASES, Load, run
+from bench.phases.view import TooLate
+from mcm.client.errors import KubeError
+
+_FAILURES = (ServerUnavailable, KubeletFailed, ManagerEnded, TooLate, KubeError)
+_SHORT = ("--machines=300", "--raw-objects=500")
+
+
+async def measure(given: argparse.Namespace, commands: Sequence[Command]) -> list[Run]:
+    """Run each manager with each size, in turns; a server of the bench's own is new each time."""
+    kind = server.chosen(given.server)
+    runs = []
+    with tempfile.TemporaryDirectory(prefix="mcm-bench-") as folder:
+        for turn in range(given.repeat):
+            for machines in given.machines:
+                for command in commands:
+                    place = Path(folder) / f"{turn}-{machines}-{command.name}"
+                    place.mkdir()
+                    async with server.running(kind, place) as cluster:
+                        _say(f"{command.name}: {machines} machines at {cluster.version}")
+                        runs.append(await run(cluster, command, _load(given, machines), place))
+    return runs
+
+
+def _load(given: argparse.Namespace, machines: int) -> Load:
+    return Load(
+        machines=machines,
+        scaled=max(1, machines // 5),
+        killed=max(1, machines // 10),
+        phases=given.phases,
+        raw=given.raw_objects,
+        connections=given.raw_connections,
+        patience=given.patience,
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(runs: Sequence[Run], console: Console) -> None:
+    """Print the results for people."""
+    for each in runs:
+        console.print(_table(each))
+        if each.raw_rates is not None:
+            rates = (f"{name} {rate:,.0f}" for name, rate in each.raw_rates.rates.items())
+            console.print(f"raw rates, requests a second: {', '.join(rates)}")
+            share = each.raw_rates.generator_cpu_seconds / each.raw_rates.seconds
+            console.print(f"(the generator itself took {share:.0%} of a core)")
+        for remark in each.remarks:
+            console.print(remark)
+
+
+def _table(each: Run) -> Table:
+    table = Table(
+        "phase",
+        title=f"{each.manager}, {each.machines:,} machines, {each.server} {each.server_version}; "
+        f"start {each.start_seconds:.1f} s, peak {each.peak_resident_bytes / 2**20:.0f} MiB",
+    )
+    for header in ("machines", "seconds", "own writes", "events", "all", "refused", "a second"):
+        table.add_column(header, justify="right")
+    for header in ("efficiency", "CPU s", "ms CPU", "MiB", "p50 ms", "p99 ms", "queued"):
+        table.add_column(header, justify="right")
+    for phase in each.phases:
+        delay = phase.event_to_write
+        table.add_row(
+            phase.name,
+            f"{phase.machines:,}",
+            f"{phase.seconds:.2f}",
+            f"{phase.own_writes_a_machine:.2f}",
+            f"{phase.events_a_machine:.2f}",
+            f"{phase.all_writes_a_machine:.2f}",
+            f"{phase.refused}",
+            f"{phase.writes_a_second:,.0f}",
+            "–" if phase.efficiency is None else f"{phase.efficiency:.2f}",
+            f"{phase.cpu_seconds:.2f}",
+            f"{phase.cpu_milliseconds_a_machine:.1f}",
+            f"{phase.peak_resident_bytes / 2**20:.0f}",
+            f"{1000 * delay.p50:.0f}" if delay else "–",
+            f"{1000 * delay.p99:.0f}" if delay else "–",
+            f"{max((depth for _, depth in phase.queue_depth), default=0)}",
+        )
+    return table
+
+
+def as_json(given: argparse.Namespace, commands: Iterable[Command], runs: Iterable[Run]) -> str:
+    parameters = {
+        "server": given.server,
+        "machines": given.machines,
+        "managers": [command.name for command in commands],
+        "phases": list(given.phases),
+        "raw_objects": given.raw_objects,
+        "raw_connections": given.raw_connections,
+        "repeat": given.repeat,
+        "cpus": os.cpu_count(),
+    }
+    results = {"runs": [asdict(each) for each in runs]}
+    return json.dumps({"bench": "fleet", "parameters": parameters, "results": results})
+
+
+# ---- flags --------------------------------------------------------------------------------------
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    """Read the command line. Exits with a line that names the flag that is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.fleet", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--machines", type=_sizes, default=[500], help="fleet sizes, by commas (500)"
+    )
+    parser.add_argument(
+        "--server",
+        default=server.AUTO,
+        help="real (kube-apiserver and etcd, started here), sandbox, or the path of a kubeconfig;"
+        " auto: real if its binaries are here",
+    )
+    parser.add_argument(
+        "--manager",
+        action="append",
+        dest="managers",
+        help="mcm, 'mcm --FLAG=…', or 'NAME=COMMAND' with {kubeconfig}, {namespace} and {port};"
+        " several are measured side by side",
+    )
+    parser.add_argument("--phases", type=_phases, default=PHASES, help=f"of {', '.join(PHASES)}")
+    parser.add_argument("--repeat", type=_positive, default=1, help="runs of each")
+    parser.add_argument(
+        "--raw-objects", type=_count, default=1000, help="to measure raw rates with; 0: do not"
+    )
+    parser.add_argument("--raw-connections", type=_positive, default=DEFAULT_CONNECTIONS)
+    parser.add_argument(
+        "--patience", type=_positive, default=900, help="seconds that a phase may take"
+    )
+    parser.add_argument("--short", action="store_true", help=f"same as {' '.join(_SHORT)}")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    found = parser.parse_args(given)
+    return parser.parse_args([*_SHORT, *given]) if found.short else found
+
+
+def _sizes(text: str) -> list[int]:
+    return [_positive(each) for each in text.split(",")]
+
+
+def _positive(text: str) -> int:
+    number = _count(text)
+    if not number:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _phases(text: str) -> tuple[str, ...]:
+    chosen = [each.strip() for each in text.split(",")]
+    unknown = [each for each in chosen if each not in PHASES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PHASES)}")
+    return tuple(each for each in PHASES if each in {"create", *chosen, "delete"})
+
+
+# ---- the program --------------------------------------------------------------------------------
+
+
+def main() -> None:
+    given = arguments(sys.argv[1:])
+    logging.basicConfig(level=logging.ERROR)
+    try:
+        commands = [parsed(text) for text in given.managers or ()] or [ours()]
+        runs = asyncio.run(_until_told(given, commands))
+    except (BadCommand, *_FAILURES) as error:
+        sys.exit(f"bench.fleet: {error}")
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit(130)
+    if given.json:
+        print(as_json(given, commands, runs))
+    else:
+        show(runs, Console(width=150))
+
+
+async def _until_told(given: argparse.Namespace, commands: Sequence[Command]) -> list[Run]:
+    """Measure; SIGTERM and SIGHUP end it in order, as Ctrl-C does."""
+    work = asyncio.current_task()
+    assert work is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    return await measure(given, commands)
+
+
+if __name__ == "__main__":
+    main()
