@@ -2,7 +2,7 @@
 #   make start   runs mcm: against the kubeconfigs given, else on the embedded sandbox cluster
 #   make test    passes the tests
 # The rest: make bench (measures, ten minutes), make check (style, types, layers, generated files),
-# make format, make generate, make lock.
+# make format, make generate, make budgets, make lock.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 export CONTROL_KUBECONFIG TARGET_KUBECONFIG
 
 .DEFAULT_GOAL := help
-.PHONY: help start test envtest bench check format lock generate clean
+.PHONY: help start test envtest bench check format lock generate budgets clean
 
 help:
 	@sed -n '1,5s/^# \{0,1\}//p' Makefile
@@ -45,6 +45,10 @@ format: $(VENV)/.development
 
 generate: $(VENV)/.development
 	$(BIN)/python -m tests.generated_files --write
+
+# What guarded paths may cost (tests/guard) becomes what they cost now.
+budgets: $(VENV)/.development
+	$(BIN)/python -m tests.guard --write
 
 lock: $(VENV)/.development
 	{ echo "# Exact versions that the tests pass with; renewed by 'make lock'."; \
