@@ -6,6 +6,7 @@ label of the original is replaced by ``resource``, as one client speaks to one s
 
 from __future__ import annotations
 
+from functools import cache
 from typing import final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -28,13 +29,13 @@ class ClientMetrics:
     """Counters of one client, or of several that share a registry and this object."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counter(
+        requests = Counter(
             "rest_client_requests_total",
             "HTTP requests sent, by status code, method and resource.",
             ("code", "method", "resource"),
             registry=registry,
         )
-        self._latency = Histogram(
+        latency = Histogram(
             "rest_client_request_latency_seconds",
             "Time from sending one request to its whole answer, by verb and form of the URL.",
             ("verb", "url"),
@@ -47,23 +48,28 @@ class ClientMetrics:
             ("code", "verb", "resource"),
             registry=registry,
         )
-        self._waiting = Histogram(
+        waiting = Histogram(
             "rest_client_rate_limiter_duration_seconds",
             "Time a request waited for its turn (rate limit and concurrency cap), by verb.",
             ("verb",),
             buckets=_BUCKETS,
             registry=registry,
         )
+        # Three at each request: to find a series again costs the library ten times what it costs
+        # to remember it.
+        self._requests = cache(requests.labels)
+        self._latency = cache(latency.labels)
+        self._waiting = cache(waiting.labels)
 
     def answered(self, code: str, *, method: str, resource: str) -> None:
-        self._requests.labels(code, method, resource).inc()
+        self._requests(code, method, resource).inc()
 
     def took(self, seconds: float, *, verb: str, url: str) -> None:
         """Note a request's time; ``url`` is the form of its path, without names."""
-        self._latency.labels(verb, url).observe(seconds)
+        self._latency(verb, url).observe(seconds)
 
     def retried(self, code: str, *, verb: str, resource: str) -> None:
         self._retries.labels(code, verb, resource).inc()
 
     def waited(self, seconds: float, *, verb: str) -> None:
-        self._waiting.labels(verb).observe(seconds)
+        self._waiting(verb).observe(seconds)
