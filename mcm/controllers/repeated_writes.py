@@ -20,7 +20,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, final
 
 import orjson
@@ -103,12 +102,24 @@ class _Spell:
 @final
 @dataclass(slots=True)
 class _History:
-    """What one key wrote to one object: of each field a digest of the last value."""
+    """What one key wrote to one object: of each field a digest of the last value.
+
+    ``unread`` are contents that were written once, in their order, each with when. Nothing follows
+    from them before one comes again, as of hardly any does: only then are they taken apart.
+    """
 
     uid: str
     last: float = 0.0
     values: dict[int, int] = field(default_factory=dict)
     spells: OrderedDict[int, _Spell] = field(default_factory=OrderedDict)
+    unread: dict[int, tuple[bytes, float]] = field(default_factory=dict)
+
+    def note(self, content: int, meant: bytes, now: float) -> _Spell | None:
+        """Return the spell if its patch is held back from now on."""
+        values = {hash(path): _digest(value) for path, value in _leaves(orjson.loads(meant))}
+        _note_changes(self, values)
+        self.values.update(values)
+        return _note_repetition(self.spells, content, values, now)
 
 
 @final
@@ -116,8 +127,9 @@ class RepeatedWrites:
     """Bounded in memory: what was not written to for so long that all would begin anew is
     forgotten, and beyond that the targets written to least recently."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_unread: int = _SPELLS) -> None:
         self._histories: OrderedDict[Target, _History] = OrderedDict()
+        self._most_unread = most_unread
 
     def __len__(self) -> int:
         return len(self._histories)
@@ -132,7 +144,7 @@ class RepeatedWrites:
             return None  # as nearly always: no need to look at the patch
         if _meant_for(patch) not in ("", history.uid):
             return None
-        spell = history.spells.get(_content(_leaves(patch)))
+        spell = history.spells.get(_content(_meant(patch)))
         return None if spell is None or now >= spell.held_until else _seen(spell, patch, now)
 
     def wrote(self, target: Target, uid: str, patch: Patch, now: float) -> Repetition | None:
@@ -143,11 +155,16 @@ class RepeatedWrites:
         history.last = now
         self._histories.move_to_end(target)
         self._forget(now)
-        leaves = _leaves(patch)
-        values = {hash(path): _digest(value) for path, value in leaves}
-        _note_changes(history, values)
-        history.values.update(values)
-        spell = _note_repetition(history.spells, _content(leaves), values, now)
+        meant = _meant(patch)
+        content, unread = _content(meant), history.unread
+        is_new = content not in unread and content not in history.spells
+        if is_new and len(unread) < self._most_unread:
+            unread[content] = meant, now
+            return None
+        for earlier, (set_then, at) in unread.items():
+            history.note(earlier, set_then, at)
+        unread.clear()
+        spell = history.note(content, meant, now)
         return None if spell is None else _seen(spell, patch, now)
 
     def _forget(self, now: float) -> None:
@@ -234,9 +251,21 @@ def _meant_for(patch: Patch) -> object:
     return metadata.get("uid", "") if isinstance(metadata, Mapping) else ""
 
 
-def _content(leaves: Iterable[_Leaf]) -> int:
+def _meant(patch: Patch) -> bytes:
+    """What a patch sets, without what says which object it is for: a patch again, in one form."""
+    if not isinstance(patch, Mapping):
+        operations = [operation for operation in patch if operation.get("op") != "test"]
+        return _encoded(sorted(operations, key=lambda operation: str(operation.get("path"))))
+    meant = {name: value for name, value in patch.items() if (name,) not in _ADDRESS}
+    metadata = meant.pop("metadata", None)
+    if isinstance(metadata, Mapping):
+        metadata = {k: v for k, v in metadata.items() if ("metadata", k) not in _ADDRESS}
+    return _encoded({**meant, "metadata": metadata} if metadata else meant)
+
+
+def _content(meant: bytes) -> int:
     """A digest of all that a patch sets, blind to times."""
-    return hash(_TIME.sub(b"", _encoded(sorted(leaves, key=itemgetter(0)))))
+    return hash(_TIME.sub(b"", meant))
 
 
 def _digest(value: object) -> int:

@@ -236,3 +236,32 @@ def test_a_node_that_flaps_for_an_hour_is_followed() -> None:
         patch = {"status": {"phase": phase, "since": since, "conditions": [condition]}}
         assert writes.held(NODE, patch, number * 30.0) is None
         assert writes.wrote(NODE, UID, patch, number * 30.0) is None
+
+
+_VALUES = st.sampled_from([1, 1.0, True, None, "", "2026-01-01T00:00:00Z", [1], [True], {}])
+_PATCHES = st.one_of(
+    st.dictionaries(
+        st.sampled_from(["spec", "status", "kind", "metadata"]),
+        st.dictionaries(st.sampled_from(["a", "b", "uid", "resourceVersion"]), _VALUES),
+    ),
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "op": st.sampled_from(["add", "test"]),
+                "path": st.sampled_from(["/spec/a", "/spec/b"]),
+                "value": _VALUES,
+            }
+        ),
+        max_size=3,
+    ),
+)
+
+
+@given(st.lists(st.tuples(_PATCHES, st.sampled_from([0.0, 0.5, 1000.0])), max_size=60))
+def test_what_is_taken_apart_late_says_the_same(steps: list[tuple[Patch, float]]) -> None:
+    """A patch that came once is not looked into before it comes again."""
+    late, at_once, now = RepeatedWrites(), RepeatedWrites(most_unread=0), 0.0
+    for patch, pause in [step for step in steps for _ in range(3)]:
+        now += pause
+        assert late.held(NODE, patch, now) == at_once.held(NODE, patch, now)
+        assert late.wrote(NODE, UID, patch, now) == at_once.wrote(NODE, UID, patch, now)
