@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TypeVar, final
 
 from mcm.client import answers
-from mcm.client.errors import KubeError, TransportError
+from mcm.client.errors import KubeError, RequestTimeout, TransportError
 from mcm.client.metrics import ClientMetrics, code_of
 from mcm.client.requests import Call
-from mcm.client.retry import RetryPolicy, wait_before_retry
+from mcm.client.retry import RetryPolicy, asked_too_much, wait_before_retry
 from mcm.client.throttle import Throttle
 from mcm.client.transport import Lane, Request, Response, StreamResponse, Transport
 from mcm.client.verbs import ObjectClient
@@ -130,7 +130,8 @@ class Client(ObjectClient):
 
     async def _attempt(self, call: Call, *, timeout: float) -> Response:
         queued_at = self._clock.monotonic()
-        async with self._throttle.turn():
+        await self._throttle.enter()
+        try:
             fence = self._fence if call.mutating else None
             if fence is not None:
                 fence()  # leadership may have gone in the queue
@@ -152,18 +153,34 @@ class Client(ObjectClient):
                 try:
                     response = await self._transport.request(request)
                     span.set("http.response.status_code", response.status)
+                except RequestTimeout:
+                    self._throttle.refused(begun=started_at, wait=0.0)
+                    raise
                 finally:
                     took = self._clock.monotonic() - started_at
                     self._progressed(started_at + took)
                     self._note_answer(call, request, response, took)
+            return self._judged(call, response, started_at)
+        finally:
+            self._throttle.leave()
+
+    def _judged(self, call: Call, response: Response, started_at: float) -> Response:
+        """Let the throttle know of an answer; raise the error that it stands for."""
         error = answers.failure(
             response.status, response.headers, response.body, refusal=response.refusal
         )
-        if error is not None:
-            raise error
-        return response
+        if error is None:
+            self._throttle.served()
+            return response
+        if asked_too_much(error, call.safety):
+            self._throttle.refused(begun=started_at, wait=error.retry_after or 0.0)
+        else:
+            self._throttle.served()
+        raise error
 
     def _span(self, call: Call) -> AbstractContextManager[Span]:
+        if self._tracer is NO_TRACES:
+            return NO_TRACES.span("", {})  # what a span is told costs more than it
         attributes = {
             "http.request.method": call.method,
             "url.path": call.path,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -77,12 +78,7 @@ class Call:
         """The path with placeholders for names, so that there are few; for a raw path its root."""
         if self.resource is None:
             return "/" + self.path.split("/")[1]
-        whole = self.resource.path(
-            "{namespace}" if self.namespace else None,
-            "{name}" if self.name else None,
-            self.subresource or None,
-        )
-        return unquote(whole)
+        return _path_form(self.resource, bool(self.namespace), bool(self.name), self.subresource)
 
     def request(
         self,
@@ -106,6 +102,16 @@ class Call:
             read_timeout,
             permit,
         )
+
+
+@cache
+def _path_form(
+    resource: Resource[KubeObject], in_namespace: bool, named: bool, subresource: str
+) -> str:
+    whole = resource.path(
+        "{namespace}" if in_namespace else None, "{name}" if named else None, subresource or None
+    )
+    return unquote(whole)
 
 
 # Bodies -------------------------------------------------------------------------------------------

@@ -70,6 +70,19 @@ def may_repeat(error: KubeError, safety: Safety) -> bool:
             return False
 
 
+def asked_too_much(error: ApiError, safety: Safety) -> bool:
+    """Tell whether a server that answers so has more requests than it can bear."""
+    match error:
+        case TooManyRequests():
+            return safety is not Safety.EVICTION
+        case TooLargeResourceVersion():
+            return False
+        case ServerError():
+            return error.retry_after is not None
+        case _:
+            return False
+
+
 def wait_before_retry(
     policy: RetryPolicy,
     *,

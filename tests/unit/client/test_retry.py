@@ -23,7 +23,13 @@ from mcm.client.errors import (
     TransportError,
     Unauthorized,
 )
-from mcm.client.retry import RetryPolicy, Safety, may_repeat, wait_before_retry
+from mcm.client.retry import (
+    RetryPolicy,
+    Safety,
+    asked_too_much,
+    may_repeat,
+    wait_before_retry,
+)
 
 ALL = frozenset(Safety)
 READ = frozenset({Safety.READ})
@@ -105,3 +111,20 @@ def test_a_wait_longer_than_the_call_may_take_is_not_begun() -> None:
         wait_before_retry(POLICY, attempt=0, error=error, safety=Safety.READ, left=30, chance=0)
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "for_"),
+    [
+        (TooManyRequests(429, retry_after=1), NOT_EVICTION),
+        (ServerError(503, retry_after=1), ALL),
+        (ServerTimeout(504, retry_after=1), ALL),
+        (TooLargeResourceVersion(504, retry_after=1), NONE),
+        (ServerError(500), NONE),
+        (Conflict(409), NONE),
+    ],
+)
+def test_what_says_that_a_server_has_too_much_to_do(
+    error: ApiError, for_: frozenset[Safety]
+) -> None:
+    assert {safety for safety in Safety if asked_too_much(error, safety)} == for_

@@ -238,8 +238,10 @@ def test_a_node_that_flaps_for_an_hour_is_followed() -> None:
         assert writes.wrote(NODE, UID, patch, number * 30.0) is None
 
 
-_VALUES = st.sampled_from([1, 1.0, True, None, "", "2026-01-01T00:00:00Z", [1], [True], {}])
-_PATCHES = st.one_of(
+_VALUES: st.SearchStrategy[object] = st.sampled_from(
+    [1, 1.0, True, None, "", "2026-01-01T00:00:00Z", [1], [True], {}]
+)
+_PATCHES: st.SearchStrategy[Patch] = st.one_of(
     st.dictionaries(
         st.sampled_from(["spec", "status", "kind", "metadata"]),
         st.dictionaries(st.sampled_from(["a", "b", "uid", "resourceVersion"]), _VALUES),
