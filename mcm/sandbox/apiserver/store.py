@@ -12,13 +12,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import cast, final
-
-import orjson
+from typing import final
 
 from mcm.api.meta import JSONObject
+from mcm.sandbox.apiserver.stored import Stored
+
+__all__ = [
+    "DEFAULT_WINDOW",
+    "Change",
+    "ChangeType",
+    "Collection",
+    "Compacted",
+    "Store",
+    "Stored",
+    "Subscriber",
+    "Unsubscribe",
+]
 
 DEFAULT_WINDOW = 4096
 """Changes kept a collection. Upstream's watch cache holds between 100 and 102400."""
@@ -39,70 +50,6 @@ class Compacted(Exception):
         self.revision = revision
         self.oldest = oldest
         super().__init__(f"revision {revision} is compacted, the oldest kept is {oldest}")
-
-
-@final
-class Stored:
-    """One state of one object. ``encoded`` is ``body`` as JSON; ``revision`` its resourceVersion;
-    ``created`` the revision at which this incarnation began."""
-
-    __slots__ = (
-        "body",
-        "created",
-        "encoded",
-        "key",
-        "metadata",
-        "name",
-        "namespace",
-        "revision",
-        "views",
-    )
-
-    def __init__(
-        self, namespace: str, name: str, body: JSONObject, *, revision: int, created: int
-    ) -> None:
-        self.namespace = namespace
-        self.name = name
-        self.key = f"{namespace}/{name}" if namespace else name
-        self.body = body
-        self.metadata = cast(JSONObject, body["metadata"])
-        self.metadata["resourceVersion"] = str(revision)
-        self.encoded = orjson.dumps(body)
-        self.revision = revision
-        self.created = created
-        self.views: dict[str, bytes] | None = None
-
-    @property
-    def uid(self) -> str:
-        return cast(str, self.metadata.get("uid", ""))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return cast("dict[str, str]", self.metadata.get("labels") or {})
-
-    @property
-    def finalizers(self) -> list[str]:
-        return cast("list[str]", self.metadata.get("finalizers") or [])
-
-    @property
-    def owner_references(self) -> list[JSONObject]:
-        return cast("list[JSONObject]", self.metadata.get("ownerReferences") or [])
-
-    @property
-    def terminating(self) -> bool:
-        return "deletionTimestamp" in self.metadata
-
-    def view(self, key: str, encode: Callable[[Stored], bytes]) -> bytes:
-        """Return another encoding of the object, made once a ``key``."""
-        if self.views is None:
-            self.views = {}
-        found = self.views.get(key)
-        if found is None:
-            found = self.views[key] = encode(self)
-        return found
-
-    def __repr__(self) -> str:
-        return f"Stored({self.key!r}, revision={self.revision})"
 
 
 @final
@@ -131,16 +78,11 @@ class Change:
             return self.stored
         if self._departed is None:
             assert self.previous is not None
-            self._departed = _restamped(self.previous, self.revision)
+            self._departed = self.previous.restamped(self.revision)
         return self._departed
 
     def __repr__(self) -> str:
         return f"Change({self.type}, {self.storage}, {self.stored!r})"
-
-
-def _restamped(stored: Stored, revision: int) -> Stored:
-    body = {**stored.body, "metadata": dict(stored.metadata)}
-    return Stored(stored.namespace, stored.name, body, revision=revision, created=stored.created)
 
 
 Subscriber = Callable[[Change], None]
@@ -217,6 +159,16 @@ class Collection:
     def set_window(self, window: int) -> None:
         self._window = window
         self._trim()
+
+    def restore(self, objects: Iterable[Stored]) -> int:
+        """Take in objects without a change. Only the store may call this. Returns the latest
+        revision that is here; no watch can start from an earlier one."""
+        for stored in objects:
+            self.objects[stored.key] = stored
+            self.floor = max(self.floor, stored.revision)
+        self._keys = None
+        self._snapshots.clear()
+        return self.floor
 
     def apply(self, change: Change) -> None:
         """Make a change current. Only the store may call this."""
@@ -299,9 +251,14 @@ class Store:
         """Commit the removal of ``live``, which must be current (KeyError). Watchers get the
         state it had, whatever the request that removed it changed first, as upstream."""
         collection = self._collection_of(storage, live)
-        stored = _restamped(live, self._revision + 1)
+        stored = live.restamped(self._revision + 1)
         self._commit(collection, Change(ChangeType.DELETED, storage, stored, live))
         return stored
+
+    def restore(self, storage: str, objects: Iterable[Stored]) -> None:
+        """Take in objects as they were kept elsewhere, before anybody has read the collection:
+        nobody hears of them, and no watch can start before them. Their revisions must be new."""
+        self._revision = max(self._revision, self.collection(storage).restore(objects))
 
     def subscribe(self, subscriber: Subscriber, storage: str | None = None) -> Unsubscribe:
         """Call ``subscriber`` with each later change, of one collection or of all. It must not

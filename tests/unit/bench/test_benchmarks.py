@@ -22,13 +22,15 @@ from mcm.api import codec
 _ROOT = Path(__file__).parents[3]
 
 
-def _run(module: str, *arguments: str, flags: Sequence[str] = ("--json",)) -> dict[str, Any]:
+def _run(
+    module: str, *arguments: str, flags: Sequence[str] = ("--json",), within: float = 100
+) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments, *flags],
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=within,
         check=False,
     )
     assert done.returncode == 0, done.stderr

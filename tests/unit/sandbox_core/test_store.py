@@ -48,6 +48,46 @@ def test_only_the_current_state_can_be_replaced_or_deleted() -> None:
     assert store.revision == 3
 
 
+def _kept(name: str, revision: int) -> Stored:
+    encoded = orjson.dumps({"metadata": {"name": name, "resourceVersion": str(revision)}})
+    return Stored.restored("ns", name, encoded, api_version="v1", revision=revision)
+
+
+def test_restored_objects_are_there_and_can_be_changed_as_any_other() -> None:
+    store = Store()
+    store.restore("pods", [_kept("b", 11), _kept("a", 10)])
+    pods = store.collection("pods")
+    assert [stored.key for stored in pods.ordered()] == ["ns/a", "ns/b"]
+    assert store.revision == 11
+    first = pods.ordered()[0]
+    assert first.body == {"metadata": {"name": "a", "resourceVersion": "10"}}
+    assert first.metadata is first.body["metadata"]
+    changed = store.replace("pods", first, body(1))
+    assert (changed.revision, changed.created) == (12, 10)
+    assert store.delete("pods", pods.ordered()[1]).revision == 13
+    with pytest.raises(KeyError):
+        store.create("pods", "ns", "a", body())
+
+
+def test_nobody_hears_of_restored_objects_and_no_watch_begins_before_them() -> None:
+    store = Store()
+    heard: list[Change] = []
+    store.subscribe(heard.append)
+    store.restore("pods", [_kept("a", 10)])
+    assert heard == []
+    with pytest.raises(Compacted):
+        store.collection("pods").since(9)
+    store.replace("pods", store.collection("pods").ordered()[0], body(1))
+    assert [change.revision for change in store.collection("pods").since(10)] == [11]
+    store.restore("nodes", [])
+    assert store.revision == 11
+
+
+def test_a_restored_object_has_no_attributes_but_its_own() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'spec'"):
+        getattr(_kept("a", 10), "spec")  # noqa: B009 - mypy knows better
+
+
 def test_objects_are_listed_by_key_and_namespace() -> None:
     store = Store()
     for key in ("b/z", "a/y", "a-b/x", "a/x", "a0/w"):

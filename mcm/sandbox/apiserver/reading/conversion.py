@@ -50,7 +50,7 @@ def stored_body(info: ResourceInfo, body: JSONObject) -> JSONObject:
 
 def served_bytes(info: ResourceInfo, stored: Stored) -> bytes:
     """Return an object's encoding in the version of ``info``, made once."""
-    if stored.body["apiVersion"] == info.api_version:
+    if stored.api_version == info.api_version:
         return stored.encoded
     return stored.view(info.api_version, lambda s: orjson.dumps(served_body(info, s.body)))
 
