@@ -123,6 +123,11 @@ class BootstrapTokens:
                     return kept
         raise AlreadyExists(409, "AlreadyExists", "every bootstrap token id tried is in use")
 
+    def none_needed(self, machine: Machine) -> None:
+        """Take note that a VM is about to be made without a token: none is looked for when it has
+        joined. One that was made while its user data asked for one is known, or expires."""
+        self._known.setdefault(machine.metadata.uid, None)
+
     async def keep(self, machine: Machine) -> bool:
         """Keep the token that a VM was made with valid until the VM must have joined. Tell whether
         there is one: else the VM cannot join any more. Raises like ``ensure``."""

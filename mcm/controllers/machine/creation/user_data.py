@@ -23,6 +23,8 @@ async def user_data_for(
     token = None
     if tokens is not None and needs_token(data):
         token = await tokens.ensure(machine)
+    elif tokens is not None:
+        tokens.none_needed(machine)
     return filled(data, machine_name=machine.metadata.name, token=token)
 
 

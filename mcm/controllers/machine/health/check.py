@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Final, final
 
 from mcm.api.core import Node
@@ -16,6 +16,7 @@ from mcm.controllers.machine.creation.deadline import CreationTime
 from mcm.controllers.machine.creation.join_duration import record_join_duration
 from mcm.controllers.machine.health import critical_components
 from mcm.controllers.machine.health.decision import HealthDecision, decide
+from mcm.controllers.machine.health.failure_permit import Permit
 from mcm.controllers.machine.health.giving_up import GivingUp
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.node.template_sync import NodeTemplateSync
@@ -67,21 +68,33 @@ class HealthCheck:
         node = found.node
         for _ in range(_ROUNDS):
             decision = self._decide(machine, node)
-            if decision.phase is MachinePhase.FAILED:
-                # What ends in destruction is decided on what the server says now.
-                node = await self._target.live_node(machine.node_name)
-                if node is not None:
-                    ownership = self._target.owners.of(node, asking=machine)
-                    if ownership.contested:
-                        return DONE
-                    node = node if ownership.is_of(machine) else None
-                decision = self._decide(machine, node)
-            if not decision.changes_something:
-                return Outcome(after=decision.after, reason="health timeout")
-            if decision.phase is MachinePhase.RUNNING:
-                machine = await self._admit(machine)
-            machine = await self._apply(machine, decision)
+            with self._permit_for(machine, decision) as permit:
+                if decision.phase is MachinePhase.FAILED:
+                    node, decision = await self._confirmed(machine)
+                if not decision.changes_something:
+                    return Outcome(after=decision.after, reason="health timeout")
+                if decision.phase is MachinePhase.RUNNING:
+                    machine = await self._admit(machine)
+                machine = await self._apply(machine, decision)
+                permit.used = decision.gives_up
         raise AssertionError(f"the health of {machine.metadata.key} does not settle")
+
+    def _permit_for(
+        self, machine: Machine, decision: HealthDecision
+    ) -> AbstractContextManager[Permit]:
+        """While one machine of a deployment is about to be given up, its Node is not asked for on
+        behalf of all others that wait for the same."""
+        return self._giving_up.holding(machine) if decision.gives_up else nullcontext(Permit())
+
+    async def _confirmed(self, machine: Machine) -> tuple[Node | None, HealthDecision]:
+        """Decide on what the server says now, as this may end in destruction."""
+        node = await self._target.live_node(machine.node_name)
+        if node is not None:
+            ownership = self._target.owners.of(node, asking=machine)
+            if ownership.contested:
+                return node, HealthDecision()
+            node = node if ownership.is_of(machine) else None
+        return node, self._decide(machine, node)
 
     async def _admit(self, machine: Machine) -> Machine:
         """Make the Node as it is to be before anything is told to run there.
@@ -131,15 +144,15 @@ class HealthCheck:
         return written
 
     async def _give_up(self, machine: Machine, wanted: MachineStatus) -> Machine:
-        """Write the turn to Failed while no other of the group may decide on the same."""
-        with self._giving_up.writing(machine):
-            try:
-                return await self._control.write_status(machine, wanted)
-            except KubeError:
-                # It may have been applied all the same. The others must know before they go on.
-                with suppress(KubeError):
-                    await self._control.reread(machine)
-                raise
+        """Write the turn to Failed; with a permit, so that no other of the group may decide on the
+        same."""
+        try:
+            return await self._control.write_status(machine, wanted)
+        except KubeError:
+            # It may have been applied all the same. The others must know before they go on.
+            with suppress(KubeError):
+                await self._control.reread(machine)
+            raise
 
     def _wanted(self, machine: Machine, decision: HealthDecision) -> MachineStatus:
         now, wanted = self._control.now(), machine.status

@@ -72,8 +72,16 @@ def waiting_in(machines: Store[Machine], group: str) -> Iterator[Machine]:
 
 @final
 @dataclass(slots=True)
-class _Writes:
-    """The UIDs of those whose turn to Failed is being written, and the keys of those refused."""
+class Permit:
+    """Leave to give one machine up; ``used`` once the turn to Failed is written."""
+
+    used: bool = False
+
+
+@final
+@dataclass(slots=True)
+class _Held:
+    """The UIDs of those that hold a permit, and the keys of those refused because of them."""
 
     uids: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
@@ -81,55 +89,54 @@ class _Writes:
 
 @final
 class FailurePermits:
-    """Which groups have machines whose turn to Failed is being written right now.
+    """Which groups have machines that are being given up right now.
 
     The mirror knows everything but that: between decision and answer, other workers decide too.
     At most ``limit`` machines of a group may move. ``wake`` is called with the keys of those who
-    were refused because of a write that then failed.
+    were refused because of a permit that then was not used.
     """
 
     def __init__(self, wake: Callable[[str], None], *, limit: int = 1) -> None:
         self._wake = wake
         self._limit = limit
-        self._in_flight: dict[str, _Writes] = {}
+        self._in_flight: dict[str, _Held] = {}
 
     def may_fail(self, machine: Machine, moving: Collection[str]) -> bool:
         """Tell whether ``machine`` may be given up, given the UIDs of those of its group that move.
 
-        Who is refused is woken: by the group's coming to rest, or by the end of a failed write.
+        Who is refused is woken: by the group's coming to rest, or as a permit comes back unused.
         """
         group, uid = group_of(machine), machine.metadata.uid
         if not group:
             return True
-        writes = self._in_flight.get(group)
-        unseen = sum(w not in moving and w != uid for w in writes.uids) if writes else 0
+        held = self._in_flight.get(group)
+        unseen = sum(h not in moving and h != uid for h in held.uids) if held else 0
         if len(moving) - (uid in moving) + unseen < self._limit:
             return True
-        if writes is not None:
-            writes.refused.add(machine.metadata.key)
+        if held is not None:
+            held.refused.add(machine.metadata.key)
         return False
 
     @contextmanager
-    def writing(self, machine: Machine) -> Iterator[None]:
-        """Hold the group's permit while the write is under way. Call with no await in between."""
-        group, uid = group_of(machine), machine.metadata.uid
+    def holding(self, machine: Machine) -> Iterator[Permit]:
+        """Hold the group's permit from the decision until it is written, or given back unused. Call
+        with no await since :meth:`may_fail`."""
+        group, uid, permit = group_of(machine), machine.metadata.uid, Permit()
         if not group:
-            yield
+            yield permit
             return
-        writes = self._in_flight.setdefault(group, _Writes())
-        writes.uids.add(uid)
-        written = False
+        held = self._in_flight.setdefault(group, _Held())
+        held.uids.add(uid)
         try:
-            yield
-            written = True
+            yield permit
         finally:
-            self._end(group, writes, uid, written=written)
+            self._end(group, held, uid, used=permit.used)
 
-    def _end(self, group: str, writes: _Writes, uid: str, *, written: bool) -> None:
-        writes.uids.discard(uid)
-        if not writes.uids:
+    def _end(self, group: str, held: _Held, uid: str, *, used: bool) -> None:
+        held.uids.discard(uid)
+        if not held.uids:
             self._in_flight.pop(group, None)
-        if not written:
-            refused, writes.refused = sorted(writes.refused), set()
+        if not used:
+            refused, held.refused = sorted(held.refused), set()
             for key in refused:
                 self._wake(key)

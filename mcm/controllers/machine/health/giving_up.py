@@ -12,7 +12,7 @@ from typing import final
 from prometheus_client import CollectorRegistry, Counter
 
 from mcm.api.machine import Machine, MachineSet
-from mcm.controllers.machine.health.failure_permit import FailurePermits
+from mcm.controllers.machine.health.failure_permit import FailurePermits, Permit
 from mcm.controllers.machine.health.meltdown.protection import (
     ALLOWED,
     MeltdownProtection,
@@ -60,6 +60,7 @@ class GivingUp:
         self.asked.labels("granted" if granted else "refused").inc()
         return granted
 
-    def writing(self, machine: Machine) -> AbstractContextManager[None]:
-        """Hold a permit of the deployment while the turn to Failed is written."""
-        return self.permits.writing(machine)
+    def holding(self, machine: Machine) -> AbstractContextManager[Permit]:
+        """Hold a permit of the deployment until the turn to Failed is written, or not called for
+        any more."""
+        return self.permits.holding(machine)

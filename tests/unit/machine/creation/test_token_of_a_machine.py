@@ -284,6 +284,34 @@ async def test_a_failed_machine_leaves_no_token_either() -> None:
 
 
 @on_bench
+async def test_for_a_vm_that_was_made_without_a_token_none_is_looked_for() -> None:
+    async with bench() as b:
+        await b.make_class(with_secret=False)
+        await b.running()
+        await b.delete_machine()
+        await b.until_gone()
+        assert b.server.requests.total(resource=SECRETS.name, agent="mcm", verb="get") == 0
+
+
+@on_bench
+async def test_a_token_made_before_its_user_data_asked_for_none_is_taken_away_all_the_same() -> (
+    None
+):
+    async with bench() as b:
+        await b.make_class()
+        b.driver.fail("create", Code.INTERNAL)
+        await b.make_machine()
+        await b.until_phase("CrashLoopBackOff")
+        assert tokens(b)
+        encoded = base64.b64encode(b"#!/bin/sh").decode()
+        await b.client.patch(SECRETS, "s", {"data": {"userData": encoded}}, namespace=NAMESPACE)
+        await b.until_phase("Pending", within=600)
+        await b.join()
+        await b.until_phase("Running")
+        assert not tokens(b)
+
+
+@on_bench
 async def test_a_deleted_machine_that_never_joined_leaves_no_token() -> None:
     async with bench() as b:
         await b.make_class()

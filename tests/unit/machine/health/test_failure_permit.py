@@ -77,14 +77,14 @@ def test_a_machine_of_no_deployment_may_always_fail() -> None:
     alone = machine("a", phase=UNKNOWN)
     assert group_of(alone) == ""
     permits = no_wakes()
-    with permits.writing(machine("b", phase=UNKNOWN)):
+    with permits.holding(machine("b", phase=UNKNOWN)):
         assert permits.may_fail(alone, ["uid-c"])
 
 
 def test_while_one_is_being_written_no_other_of_its_group_may_fail() -> None:
     permits = no_wakes()
     a, b, other = (machine(name, phase=UNKNOWN, group=g) for name, g in ("ad", "bd", "ce"))
-    with permits.writing(a):
+    with permits.holding(a):
         assert permits.may_fail(a, [])
         assert not permits.may_fail(b, [])
         assert permits.may_fail(other, [])
@@ -94,7 +94,7 @@ def test_while_one_is_being_written_no_other_of_its_group_may_fail() -> None:
 def test_the_permit_comes_back_even_if_the_write_fails() -> None:
     permits = no_wakes()
     a, b = (machine(name, phase=UNKNOWN, group="d") for name in "ab")
-    with pytest.raises(RuntimeError), permits.writing(a):
+    with pytest.raises(RuntimeError), permits.holding(a):
         raise RuntimeError
     assert permits.may_fail(b, [])
 
@@ -106,17 +106,28 @@ def test_who_was_refused_because_of_a_write_is_woken_if_it_fails(
     heard: list[str] = []
     permits = FailurePermits(wake=heard.append)
     a, b, c = (machine(name, phase=UNKNOWN, group="d") for name in "abc")
-    with contextlib.suppress(RuntimeError), permits.writing(a):
+    with contextlib.suppress(RuntimeError), permits.holding(a) as permit:
         assert not permits.may_fail(c, [])
         assert not permits.may_fail(b, [])
         assert not permits.may_fail(b, [])
         assert heard == []
         if fails:
             raise RuntimeError
+        permit.used = True
     assert heard == woken
-    with contextlib.suppress(RuntimeError), permits.writing(a):
+    with contextlib.suppress(RuntimeError), permits.holding(a):
         raise RuntimeError
     assert heard == woken
+
+
+def test_who_was_refused_is_woken_if_the_machine_turns_out_to_be_well() -> None:
+    heard: list[str] = []
+    permits = FailurePermits(wake=heard.append)
+    a, b = (machine(name, phase=UNKNOWN, group="d") for name in "ab")
+    with permits.holding(a):
+        assert not permits.may_fail(b, [])
+    assert heard == ["ns/b"]
+    assert permits.may_fail(b, [])
 
 
 @given(st.lists(st.sampled_from(list(MachinePhase)), min_size=1, max_size=8), st.data())
@@ -157,7 +168,7 @@ def test_however_writes_overlap_no_more_move_than_the_limit_unless_they_did_befo
         subject = machine(uid, phase=UNKNOWN, group="d")
         if uid not in failed and permits.may_fail(subject, {f"uid-{u}" for u in visible}):
             stack = under_way[uid] = contextlib.ExitStack()
-            stack.enter_context(permits.writing(subject))
+            stack.enter_context(permits.holding(subject))
             failed.add(uid)
         assert len(failed) <= most
         for ending in sorted(under_way):
@@ -174,9 +185,9 @@ def test_however_writes_overlap_no_more_move_than_the_limit_unless_they_did_befo
 def test_with_a_higher_limit_as_many_may_fail_and_the_next_may_not() -> None:
     permits = FailurePermits(wake=lambda _: None, limit=2)
     a, b, c = (machine(name, phase=UNKNOWN, group="d") for name in "abc")
-    with permits.writing(a):
+    with permits.holding(a):
         assert permits.may_fail(b, ["uid-a"])
-        with permits.writing(b):
+        with permits.holding(b):
             assert not permits.may_fail(c, ["uid-a"])
         assert not permits.may_fail(c, ["uid-a", "uid-b"])
     assert permits.may_fail(c, ["uid-b"])

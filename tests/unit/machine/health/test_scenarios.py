@@ -60,6 +60,22 @@ async def test_of_a_deployment_only_one_machine_at_a_time_is_given_up() -> None:
 
 
 @on_bench
+async def test_while_one_is_given_up_the_nodes_of_those_that_wait_are_not_asked_for() -> None:
+    async with bench(settings=with_settings(unhealthy_fleet_threshold=2.0)) as b:
+        await b.make_class()
+        names = [f"m{n}" for n in range(12)]
+        for name in names:
+            await b.running(name, group="d")
+        for name in names:
+            await b.set_ready(name, "False")
+        await b.settle(595)
+        before = b.server.requests.total(verb="get", resource=NODES.name, code=200)
+        await b.settle(100)
+        assert sorted(await phases(b)) == ["Failed", *["Unknown"] * 11]
+        assert b.server.requests.total(verb="get", resource=NODES.name, code=200) - before == 1
+
+
+@on_bench
 async def test_machines_of_no_deployment_fail_without_waiting_for_each_other() -> None:
     async with bench() as b:
         await b.make_class()
