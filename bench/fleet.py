@@ -18,25 +18,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import uvloop
 from rich.console import Console
 from rich.table import Table
 
 from bench.clusters import server
 from bench.clusters.generator import DEFAULT_CONNECTIONS
 from bench.clusters.server import ServerUnavailable
-from bench.instant.kubelets import KubeletFailed
+from bench.instant.foreign_class import BadClass, read_class
 from bench.managers.command import BadCommand, Command, ours, parsed
-from bench.managers.process import ManagerEnded
 from bench.phases.results import Run
 from bench.phases.run import PHASES, Load, run
-from bench.phases.view import TooLate
+from mcm.api.meta import JSONObject
 from mcm.client.errors import KubeError
 
-_FAILURES = (ServerUnavailable, KubeletFailed, ManagerEnded, TooLate, KubeError)
 _SHORT = ("--machines=300", "--raw-objects=500")
 
 
-async def measure(given: argparse.Namespace, commands: Sequence[Command]) -> list[Run]:
+async def measure(
+    given: argparse.Namespace, commands: Sequence[Command], machine_class: JSONObject
+) -> list[Run]:
     """Run each manager with each size, in turns; a server of the bench's own is new each time."""
     kind = server.chosen(given.server)
     runs = []
@@ -48,11 +49,12 @@ async def measure(given: argparse.Namespace, commands: Sequence[Command]) -> lis
                     place.mkdir()
                     async with server.running(kind, place) as cluster:
                         _say(f"{command.name}: {machines} machines at {cluster.version}")
-                        runs.append(await run(cluster, command, _load(given, machines), place))
+                        load = _load(given, machines, machine_class)
+                        runs.append(await run(cluster, command, load, place))
     return runs
 
 
-def _load(given: argparse.Namespace, machines: int) -> Load:
+def _load(given: argparse.Namespace, machines: int, machine_class: JSONObject) -> Load:
     return Load(
         machines=machines,
         scaled=max(1, machines // 5),
@@ -61,6 +63,7 @@ def _load(given: argparse.Namespace, machines: int) -> Load:
         raw=given.raw_objects,
         connections=given.raw_connections,
         patience=given.patience,
+        machine_class=machine_class,
     )
 
 
@@ -152,6 +155,12 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         help="mcm, 'mcm --FLAG=…', or 'NAME=COMMAND' with {kubeconfig}, {namespace} and {port};"
         " several are measured side by side",
     )
+    parser.add_argument(
+        "--machine-class",
+        metavar="FILE",
+        help="a MachineClass (YAML) whose provider, providerSpec and nodeTemplate the fleet's have,"
+        " for a manager with a driver of its own",
+    )
     parser.add_argument("--phases", type=_phases, default=PHASES, help=f"of {', '.join(PHASES)}")
     parser.add_argument("--repeat", type=_positive, default=1, help="runs of each")
     parser.add_argument(
@@ -200,8 +209,9 @@ def main() -> None:
     logging.basicConfig(level=logging.ERROR)
     try:
         commands = [parsed(text) for text in given.managers or ()] or [ours()]
-        runs = asyncio.run(_until_told(given, commands))
-    except (BadCommand, *_FAILURES) as error:
+        machine_class = read_class(given.machine_class) if given.machine_class else {}
+        runs = uvloop.run(_until_told(given, commands, machine_class))
+    except (BadCommand, BadClass, ServerUnavailable, KubeError) as error:
         sys.exit(f"bench.fleet: {error}")
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
@@ -209,15 +219,20 @@ def main() -> None:
         print(as_json(given, commands, runs))
     else:
         show(runs, Console(width=150))
+    if failed := [each for each in runs if each.failure]:
+        of = failed[0]
+        sys.exit(f"bench.fleet: {of.manager}, {of.machines} machines: {of.failure}")
 
 
-async def _until_told(given: argparse.Namespace, commands: Sequence[Command]) -> list[Run]:
+async def _until_told(
+    given: argparse.Namespace, commands: Sequence[Command], machine_class: JSONObject
+) -> list[Run]:
     """Measure; SIGTERM and SIGHUP end it in order, as Ctrl-C does."""
     work = asyncio.current_task()
     assert work is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-    return await measure(given, commands)
+    return await measure(given, commands, machine_class)
 
 
 if __name__ == "__main__":

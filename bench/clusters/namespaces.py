@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from bench.instant import manifests
-from mcm.api.core import NODES, SECRETS, Secret
+from mcm.api.core import LEASES, NODES, SECRETS, Secret
 from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
-from mcm.api.meta import KubeObject, Resource
+from mcm.api.meta import JSONObject, KubeObject, Resource
 from mcm.client.client import Client
 from mcm.client.errors import NotFound
 from mcm.clock import SystemClock
@@ -29,9 +29,12 @@ def new_name() -> str:
 
 
 @asynccontextmanager
-async def prepared(client: Client, namespace: str, *, clean: bool) -> AsyncIterator[None]:
+async def prepared(
+    client: Client, namespace: str, machine_class: JSONObject, *, clean: bool
+) -> AsyncIterator[None]:
     """Have the namespace with the classes of a fleet in it; then, if ``clean``, delete whatever
     was made there or for it, finalizers or not. The manager must have ended by then.
+    ``machine_class`` has fields for the classes.
 
     Raises what :func:`mcm.launcher.installation.planned` does for a cluster that cannot be used.
     """
@@ -39,7 +42,7 @@ async def prepared(client: Client, namespace: str, *, clean: bool) -> AsyncItera
     try:
         await client.create(SECRETS, manifests.secret(), namespace=namespace)
         for name in manifests.CLASSES:
-            body = manifests.machine_class(name, namespace)
+            body = manifests.machine_class(name, namespace, machine_class)
             await client.create(MACHINE_CLASSES, body, namespace=namespace)
         yield
     finally:
@@ -54,6 +57,8 @@ async def remove(client: Client, namespace: str) -> None:
         await _delete_all(client, kind, await _names(client, kind, namespace), namespace)
     label = f"{manifests.FLEET_LABEL}={namespace}"
     await _delete_all(client, NODES, await _names(client, NODES, "", label), "")
+    leases = await _names(client, LEASES, manifests.LEASES_OF_NODES, label)
+    await _delete_all(client, LEASES, leases, manifests.LEASES_OF_NODES)
     await _delete_all(client, SECRETS, await _tokens_of(client, machines, namespace), _TOKENS)
     with suppress(NotFound):
         await client.delete(NAMESPACES, namespace)

@@ -44,13 +44,15 @@ class ServerUnavailable(Exception):
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """``kubeconfig`` is what a manager is given; ``admin`` is how the bench itself reaches it.
-    ``ours``: nobody else works there, and it is thrown away afterwards."""
+    ``ours``: nobody else works there, and it is thrown away afterwards; ``pids`` are then its
+    processes."""
 
     kind: str
     kubeconfig: Path
     admin: ConnectionSpec
     version: str
     ours: bool
+    pids: tuple[int, ...] = ()
 
 
 def chosen(server: str) -> str:
@@ -106,7 +108,7 @@ async def _real(folder: Path) -> AsyncIterator[Cluster]:
         write_kubeconfig(path, _Login(plane.url, plane.ca, token_of(MANAGER)))
         await _grant_everything(plane.spec(), MANAGER)
         version = await _version(plane.spec())
-        yield Cluster(REAL, path, plane.spec(), version, ours=True)
+        yield Cluster(REAL, path, plane.spec(), version, ours=True, pids=plane.pids)
     except StartFailed as error:
         raise ServerUnavailable(f"--server real: {error}") from error
     finally:
@@ -125,7 +127,8 @@ async def _sandbox(folder: Path) -> AsyncIterator[Cluster]:
         await _until(path.exists, process)
         spec = kubeconfig.load(str(path))
         await _until_answers(spec, process)
-        yield Cluster(SANDBOX, path, spec, await _version(spec), ours=True)
+        version = await _version(spec)
+        yield Cluster(SANDBOX, path, spec, version, ours=True, pids=(process.pid,))
     finally:
         process.terminate()
 

@@ -13,6 +13,8 @@ CLASSES: Final = ("small", "large")
 FLEET_LABEL: Final = "bench.machine.sapcloud.io/fleet"
 """On each Node that the bench lets join: the namespace of its machine."""
 
+LEASES_OF_NODES: Final = "kube-node-lease"
+
 _GROUP = "machine.sapcloud.io/v1alpha1"
 _USER_DATA = "#!/bin/sh\necho joining as <<MACHINE_NAME>> with <<BOOTSTRAP_TOKEN>>\n"
 _SINCE = "2026-01-01T00:00:00Z"
@@ -31,7 +33,8 @@ def secret() -> JSONObject:
     return {"metadata": {"name": SECRET}, "type": "Opaque", "data": data}
 
 
-def machine_class(name: str, namespace: str) -> JSONObject:
+def machine_class(name: str, namespace: str, others: JSONObject) -> JSONObject:
+    """A class; ``others`` are fields of another provider's, which go before ours."""
     return {
         "metadata": {"name": name},
         "provider": NAME,
@@ -43,6 +46,7 @@ def machine_class(name: str, namespace: str) -> JSONObject:
             "zone": "bench-a",
         },
         "providerSpec": {},
+        **others,
     }
 
 
@@ -124,6 +128,14 @@ def node(name: str, provider_id: str, fleet: str) -> JSONObject:
                 "systemUUID": "5b1cc0d5-1d0c-4c5a-9d3e-0b8a6a9c6d10",
             },
         },
+    }
+
+
+def lease(name: str, fleet: str, renewed: str) -> JSONObject:
+    """A kubelet's lease, ``renewed`` at a time (RFC 3339, with microseconds)."""
+    return {
+        "metadata": {"name": name, "labels": {FLEET_LABEL: fleet}},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed},
     }
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, final
 
 from bench.clusters.counting import CountingTransport
 from bench.clusters.raw_rates import RawRates
 from bench.clusters.requests import Counts, Kind, read_counts
-from bench.managers.process import ManagerProcess, Usage
+from bench.managers.process import ManagerProcess
 from bench.managers.queues import QueueDepths
+from bench.managers.usage import Usage, usage_of
 from bench.phases.reactions import ANSWERED_BY_ONE_WRITE, delays
 from bench.phases.results import Phase
 from bench.phases.view import FleetView
@@ -30,6 +31,7 @@ class Moment:
 
     at: float
     usage: Usage
+    cpu_seconds: Mapping[str, float]
     counts: Counts
     everything: Counts
 
@@ -52,7 +54,8 @@ class Measured:
 
 @final
 class Meter:
-    """Of one manager at one server that ``client`` reads, whose requests ``sent`` counts."""
+    """Of one manager at one server that ``client`` reads, whose requests ``sent`` counts;
+    ``servers`` are the server's processes, if they are known."""
 
     def __init__(
         self,
@@ -61,12 +64,15 @@ class Meter:
         view: FleetView,
         manager: ManagerProcess,
         queues: QueueDepths,
+        *,
+        servers: Sequence[int],
     ) -> None:
         self._client = client
         self._sent = sent
         self._view = view
         self._manager = manager
         self._queues = queues
+        self._servers = servers
 
     async def measure(
         self,
@@ -104,10 +110,15 @@ class Meter:
 
     async def _moment(self) -> Moment:
         usage = self._manager.usage()
+        cpu = {
+            "manager": usage.cpu_seconds,
+            "server": usage_of(self._servers).cpu_seconds,
+            "bench": time.process_time(),
+        }
         text = (await self._client.get_raw("/metrics")).decode()
         everything = read_counts(text)
         counts = everything.without(self._sent.sent)
-        return Moment(time.monotonic(), usage, counts, everything)
+        return Moment(time.monotonic(), usage, cpu, counts, everything)
 
     def _told(
         self,
@@ -147,6 +158,10 @@ class Meter:
             writes_a_second=round(written / seconds, 1),
             cpu_seconds=round(cpu, 2),
             cpu_milliseconds_a_machine=round(1000 * cpu / machines, 2),
+            cpu_seconds_until_done={
+                who: round(seconds - before.cpu_seconds[who], 2)
+                for who, seconds in reached.cpu_seconds.items()
+            },
             peak_resident_bytes=quiet.usage.peak_bytes,
             efficiency=None,
             event_to_write=delays(single),

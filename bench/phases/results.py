@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from bench.clusters.raw_rates import RawRates
 
@@ -27,6 +26,8 @@ class Phase:
     is divided by. ``seconds``: until all of them were as they should be. Writes are counted until
     nothing more was written; ``writes`` has all that the server answered, but for the bench's own,
     by kind. *Own* are those of the manager but for events; refused ones are among them.
+    ``cpu_seconds`` are the manager's, ``cpu_seconds_until_done`` those of all three who share the
+    machine (the server's are 0 if it is not ours): what is left of its cores nobody made use of.
     ``efficiency``: the seconds the server needs for all requests of the phase at its raw rates, by
     those that it took, both up to ``seconds``. ``queue_depth``: seconds since the beginning, and
     keys that wait.
@@ -45,6 +46,7 @@ class Phase:
     writes_a_second: float
     cpu_seconds: float
     cpu_milliseconds_a_machine: float
+    cpu_seconds_until_done: Mapping[str, float]
     peak_resident_bytes: int
     efficiency: float | None
     event_to_write: Delays | None
@@ -68,6 +70,5 @@ class Run:
     raw_rates: RawRates | None = None
     raw_rates_measured: Sequence[RawRates] = field(default=())
     remarks: Sequence[str] = field(default=())
-
-
-JSONReady = dict[str, Any]
+    failure: str = ""
+    """Why it ended before the last phase."""

@@ -15,15 +15,16 @@ from bench.clusters.counting import CountingTransport
 from bench.clusters.raw_rates import NotMeasured, RawRates
 from bench.clusters.server import Cluster
 from bench.instant import plug_in
-from bench.instant.kubelets import Kubelets, node_name
+from bench.instant.kubelets import KubeletFailed, Kubelets, node_name
 from bench.instant.manifests import CLASSES
 from bench.managers.command import Command
-from bench.managers.process import ManagerProcess
+from bench.managers.process import ManagerEnded, ManagerProcess
 from bench.managers.queues import QueueDepths
 from bench.phases.fleet import WARM_UP, Fleet
 from bench.phases.meter import Measured, Meter
 from bench.phases.results import Run
-from bench.phases.view import FleetView
+from bench.phases.view import FleetView, TooLate
+from mcm.api.meta import JSONObject
 from mcm.client.client import Client
 from mcm.client.http import HTTPTransport
 from mcm.clock import SystemClock
@@ -31,6 +32,7 @@ from tests.envtest.processes import free_ports
 
 PHASES: Final = ("create", "roll", "scale up", "scale down", "kill", "delete")
 _START_WITHIN: Final = 90.0
+_FAILURES = (TooLate, ManagerEnded, KubeletFailed)
 
 Condition = Callable[[], bool]
 
@@ -41,7 +43,7 @@ class Load:
     """``machines`` in the fleet; of them, ``scaled`` are added and taken away again, and ``killed``
     lose their VM. ``phases`` are those to measure (create and delete are among them). ``raw`` is
     how many objects the raw rates are measured with; 0: not at all. ``patience``: seconds a phase
-    may take."""
+    may take. ``machine_class`` says what the classes have that another provider needs."""
 
     machines: int
     scaled: int
@@ -50,6 +52,7 @@ class Load:
     raw: int
     connections: int
     patience: float
+    machine_class: JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,18 @@ class _Step:
 
 
 async def run(cluster: Cluster, command: Command, load: Load, folder: Path) -> Run:
-    """Measure; ``folder`` gets the manager's log and the plug-in.
+    """Measure; ``folder`` gets the manager's log and the plug-in. A manager that fails, or does not
+    get on, ends the run: the text and the phases before are in the result.
 
-    Raises what :mod:`.view`, :mod:`bench.managers.process` and the client do, with texts for users.
+    Raises :mod:`mcm.client.errors` for a server that cannot be used.
     """
     sent = CountingTransport(HTTPTransport(cluster.admin, clock=SystemClock()))
     client = Client(sent, clock=SystemClock(), user_agent="bench")
     namespace = namespaces.new_name()
     try:
-        async with namespaces.prepared(client, namespace, clean=not cluster.ours):
+        async with namespaces.prepared(
+            client, namespace, load.machine_class, clean=not cluster.ours
+        ):
             return await _Turn(cluster, command, load, folder, client, sent, namespace).run()
     finally:
         await client.aclose()
@@ -98,48 +104,58 @@ class _Turn:
         self._namespace = namespace
         self._fleet = Fleet(client, namespace)
         self._view = FleetView(client, namespace)
+        self._rates: list[RawRates] = []
+        self._measured: list[Measured] = []
+        self._start = self._start_cpu = self._cpu = 0.0
+        self._remarks: list[str] = []
+        self._failure = ""
 
     async def run(self) -> Run:
-        remarks: list[str] = []
-        rates = [await self._raw_rates(remarks)]
-        async with self._watching() as kubelets, self._managing() as (manager, port):
-            began = time.monotonic()
-            await self._warm_up(manager)
-            start = time.monotonic() - began, manager.usage().cpu_seconds
-            measured = await self._phases(manager, port, kubelets)
-            used = manager.usage()
-        rates.append(await self._raw_rates(remarks))
-        known = [each for each in rates if each is not None]
-        rate = raw_rates.mean(known) if known else None
-        phases = [each.rated(rate) for each in measured]
+        await self._measure_raw_rates()
+        try:
+            async with self._watching() as kubelets, self._managing() as (manager, port):
+                await self._warm_up(manager)
+                await self._measure_phases(manager, port, kubelets)
+                self._cpu = manager.usage().cpu_seconds
+        except _FAILURES as error:
+            self._failure = str(error)
+        else:
+            await self._measure_raw_rates()
+        return self._told()
+
+    def _told(self) -> Run:
+        rates = raw_rates.mean(self._rates) if self._rates else None
+        phases = [each.rated(rates) for each in self._measured]
         return Run(
             manager=self._command.name,
             machines=self._load.machines,
             server=self._cluster.kind,
             server_version=self._cluster.version,
-            start_seconds=round(start[0], 2),
-            start_cpu_seconds=round(start[1], 2),
+            start_seconds=round(self._start, 2),
+            start_cpu_seconds=round(self._start_cpu, 2),
             phases=phases,
-            cpu_seconds=round(used.cpu_seconds, 2),
-            peak_resident_bytes=max(phase.peak_resident_bytes for phase in phases),
-            raw_rates=rate,
-            raw_rates_measured=known,
-            remarks=remarks,
+            cpu_seconds=round(self._cpu, 2),
+            peak_resident_bytes=max((phase.peak_resident_bytes for phase in phases), default=0),
+            raw_rates=rates,
+            raw_rates_measured=self._rates,
+            remarks=self._remarks,
+            failure=self._failure,
         )
 
-    async def _raw_rates(self, remarks: list[str]) -> RawRates | None:
+    async def _measure_raw_rates(self) -> None:
         if not self._load.raw:
-            return None
+            return
         try:
-            return await raw_rates.measure(
+            found = await raw_rates.measure(
                 self._cluster.kubeconfig,
                 self._namespace,
                 objects=self._load.raw,
                 connections=self._load.connections,
             )
         except NotMeasured as error:
-            remarks.append(str(error))
-            return None
+            self._remarks.append(str(error))
+        else:
+            self._rates.append(found)
 
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[Kubelets]:
@@ -151,6 +167,8 @@ class _Turn:
                 tasks.create_task(self._view.machines.run()),
                 tasks.create_task(self._view.nodes.run()),
             ]
+            if not self._cluster.ours:  # somebody may be there who doubts Nodes that are silent
+                running.append(tasks.create_task(kubelets.beat()))
             await self._view.machines.wait_synced()
             await self._view.nodes.wait_synced()
             try:
@@ -177,33 +195,42 @@ class _Turn:
 
     async def _warm_up(self, manager: ManagerProcess) -> None:
         """Have one machine made and deleted: whoever has done that leads, and is ready."""
+        began = time.monotonic()
         one = Fleet(self._client, self._namespace, WARM_UP)
         await one.create(1)
         await self._until(manager, lambda: self._view.running(WARM_UP) == 1, "the first machine")
         await one.delete()
         await self._until(manager, self._nothing_left, "the deletion of the first machine")
+        self._start = time.monotonic() - began
+        self._start_cpu = manager.usage().cpu_seconds
 
     async def _until(self, manager: ManagerProcess, condition: Condition, what: str) -> None:
-        await self._view.until(condition, within=_START_WITHIN, check=manager.check, what=what)
+        try:
+            await self._view.until(condition, within=_START_WITHIN, check=manager.check, what=what)
+        except TooLate as error:
+            raise TooLate(f"{error}; the manager's last words:\n{manager.tail()}") from error
 
-    async def _phases(
-        self, manager: ManagerProcess, port: int, kubelets: Kubelets
-    ) -> list[Measured]:
-        load = self._load
-        period = max(0.5, load.machines / 1000)
+    async def _measure_phases(self, manager: ManagerProcess, port: int, kubelets: Kubelets) -> None:
+        # A large fleet's metrics are many: to be looked at takes some 3 % of a core.
+        period = max(1.0, self._load.machines / 500)
         queues = QueueDepths(f"http://127.0.0.1:{port}/metrics", period=period)
-        meter = Meter(self._client, self._sent, self._view, manager, queues)
+        meter = Meter(
+            self._client, self._sent, self._view, manager, queues, servers=self._cluster.pids
+        )
         async with _tasks() as tasks:
             looking = tasks.create_task(queues.run())
-            measured = [
-                await meter.measure(
-                    step.name, step.machines, step.act, step.done, within=load.patience
-                )
-                for step in self._steps(kubelets)
-                if step.name in load.phases
-            ]
-            looking.cancel()
-        return measured
+            try:
+                for step in self._steps(kubelets):
+                    if step.name in self._load.phases:
+                        await self._measure(meter, step)
+            finally:
+                looking.cancel()
+
+    async def _measure(self, meter: Meter, step: _Step) -> None:
+        found = await meter.measure(
+            step.name, step.machines, step.act, step.done, within=self._load.patience
+        )
+        self._measured.append(found)
 
     def _steps(self, kubelets: Kubelets) -> Iterable[_Step]:
         """All phases in their order; each begins with a fleet of ``machines`` that run."""

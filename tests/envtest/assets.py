@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+VARIABLE = "KUBEBUILDER_ASSETS"
 NAMES = ("etcd", "kube-apiserver", "kubectl")
 HOW_TO_GET_THEM = "KUBEBUILDER_ASSETS=$(tests/envtest/servers/ensure)"
 
@@ -24,9 +25,9 @@ def locate(environ: Mapping[str, str] = os.environ) -> Path:
     ``KUBEBUILDER_ASSETS`` wins; without it the cache of ``servers/ensure`` is used as it is, and
     with ``CI=true`` filled first. Raises AssetsMissing.
     """
-    named = environ.get("KUBEBUILDER_ASSETS")
+    named = environ.get(VARIABLE)
     if named:
-        return _complete(Path(named), "KUBEBUILDER_ASSETS")
+        return _complete(Path(named), VARIABLE)
     if environ.get("CI") == "true":
         return _complete(_ask("build", timeout=_LONGEST_BUILD), str(_ENSURE))
     return _complete(_ask("where", timeout=30.0), "the cache")

@@ -91,6 +91,11 @@ class ControlPlane:
             namespace="default",
         )
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Return those of the processes that were started."""
+        return tuple(p.pid for p in (self._etcd, self._apiserver) if p is not None)
+
     # ---- life -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
