@@ -42,7 +42,7 @@ def entered(names: Iterable[str]) -> tuple[Mapping[str, Entrant], Mapping[str, s
         except CannotBuild as error:
             missing[name] = str(error)
         except ModuleNotFoundError:
-            missing[name] = f"not installed: pip install {name} (or the extra 'bench')"
+            missing[name] = f"not installed: pip install {name} (or the extra 'contestants')"
     return present, missing
 
 

@@ -127,10 +127,10 @@ def lines(
         x_title=x_axis,
         y_title=y_axis,
         legend_at_bottom=True,
-        legend_at_bottom_columns=min(4, len(series)),
+        legend_at_bottom_columns=max(1, len(series)),
         show_dots=dots,
         dots_size=3,
-        stroke_style={"width": 2},
+        stroke_style={"width": 3},
         include_x_axis=True,
     )
     highest = max((y for points in series.values() for _, y in points), default=0.0)

@@ -20,7 +20,8 @@ _PICTURES: Final = "pictures"
 _INTRODUCTION: Final = """\
 `mcm` keeps fleets of VMs in the state that Kubernetes objects declare. This page shows one run of
 its benches on one machine. Times and CPU seconds hold on that machine alone; counts of writes, and
-ratios of numbers of this run, hold elsewhere too. `docs/performance.md` says how it is measured.
+ratios of numbers of this run, hold elsewhere too.
+[How it is measured, and how to read it](../../../docs/performance.md).
 """
 _WHAT: Final = {bench.name: bench.what for bench in BENCHES}
 

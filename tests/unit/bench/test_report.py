@@ -19,6 +19,7 @@ from bench.report.plan import BENCHES, Bench
 from bench.report.record import Record, Unreadable, keep, parsed, read
 from bench.report.running import run_all
 from bench.report.section import Headline, Table
+from bench.report.sections import SECTIONS
 from bench.report.surroundings import observed
 
 _ROOT = Path(__file__).parents[3]
@@ -165,3 +166,108 @@ def test_a_page_can_be_made_anew_of_what_was_kept(tmp_path: Path) -> None:
     done = subprocess.run([*command[:-1], str(tmp_path)], cwd=_ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "holds no results" in done.stdout
+
+
+# ---- what each bench's results look like --------------------------------------------------------
+
+_TIMES = {"events": 20, "list_cpu_seconds": 0.1, "events_per_cpu_second": 70_000}
+_RACE = {
+    "mcm": {"times": _TIMES, "weight": {"bytes_per_object": 6000}, "failure": ""},
+    "bare": {"times": _TIMES | {"events_per_cpu_second": 90_000}, "weight": None, "failure": ""},
+    "aiok8s": {"times": None, "weight": None, "failure": "gone"},
+}
+_DELAYS = {"count": 3, "p50": 0.1, "p99": 0.4, "most": 0.5}
+_PHASE = {
+    "name": "create",
+    "machines": 500,
+    "seconds": 4.0,
+    "own_writes_a_machine": 5.1,
+    "events_a_machine": 1.0,
+    "all_writes_a_machine": 7.0,
+    "cpu_milliseconds_a_machine": 4.0,
+    "cpu_seconds": 2.0,
+    "efficiency": 0.8,
+    "event_to_write": _DELAYS,
+    "queue_depth": [[0.0, 1], [1.0, 300]],
+}
+_RUN = {
+    "manager": "mcm",
+    "machines": 500,
+    "server": "real",
+    "server_version": "v1.32.0",
+    "phases": [_PHASE, _PHASE | {"name": "kill", "efficiency": None, "event_to_write": None}],
+    "peak_resident_bytes": 100 * 2**20,
+    "raw_rates": {"rates": {"POST machines": 1490.0}},
+}
+_SPREAD = {"least": 0.4, "median": 0.5, "most": 0.9}
+_LOOK = {"cpu_percent": _SPREAD, "wake_ups_per_second": _SPREAD, "writes": 0, "seconds": 8.0}
+_COLD = {"synced": 9.0, "leading": 9.5, "first_act": 10.0, "cpu_seconds": 8.0}
+_COLD |= {"resident_mib": 500.0, "peak_mib": 600.0}
+_FAILOVER = {"won": 14.0, "first_act": 0.2, "standby_resident_mib": 500.0}
+_GROWN = {"phase": "roll", "fleet": 100, "cpu_ms": 0.0, "calls": 900.0, "writes": 14.0}
+_GROWN |= {"adds": 20.0, "watch_events": 30.0}
+
+_RESULTS: dict[str, dict[str, Any]] = {
+    "informer": {
+        "machines": _RACE,
+        "nodes": _RACE,
+        "versions": {"mcm": "0.1.0"},
+        "missing": {"kopf": "not installed"},
+        "relists": {"rss_bytes": [100, 105, 110]},
+    },
+    "fleet": {"runs": [_RUN, _RUN | {"manager": "other", "raw_rates": None}]},
+    "steady": {
+        "objects": 120_000,
+        "resident_mib": 500.0,
+        "peak_mib": 600.0,
+        "quiet": _LOOK,
+        "heartbeats": _LOOK,
+    },
+    "startup": {
+        "objects": 120_000,
+        "cold": [_COLD, _COLD],
+        "failover": [_FAILOVER | {"standby_cpu_percent": 1.0}],
+    },
+    "growth": {
+        "costs": [_GROWN, _GROWN | {"fleet": 1000, "calls": 950.0}],
+        "growth": {"roll": {"calls": 1.056}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("bench", "headline", "value", "aim", "pictures"),
+    [
+        ("informer", "informer, Machines: share of the bare loop", 7 / 9, 0.7, 4),
+        ("informer", "memory after 2 lists that bring all anew, by the first", 1.1, 1.15, 4),
+        ("fleet", "create 500 machines: own writes a machine", 5.1, 5.2, 6),
+        ("fleet", "create 500 machines: efficiency", 0.8, 0.75, 6),
+        ("fleet", "peak memory, 500 machines", 100.0, 110.0, 6),
+        ("steady", "120,000 objects at rest: CPU", 0.5, 1.0, 1),
+        ("startup", "120,000 objects: standby acts after", 0.2, 1.0, 1),
+        ("growth", "roll: a machine's function calls, 1,000 by 100", 1.056, 1.1, 1),
+    ],
+)
+def test_results_become_numbers_with_aims_and_pictures(
+    bench: str, headline: str, value: float, aim: float, pictures: int
+) -> None:
+    section = section_of(Record(bench, ("python",), 1.0, _HERE, {}, _RESULTS[bench]))
+    (found,) = [line for line in section.headlines if line.what == headline]
+    assert found.value == pytest.approx(value)
+    assert found.aim == aim
+    assert len(section.pictures) == pictures
+    assert section.tables
+    for picture in section.pictures:
+        assert "(less is better)" in picture.title or picture.caption
+        ElementTree.fromstring(picture.svg)
+
+
+def test_every_bench_of_the_plan_has_a_section() -> None:
+    assert SECTIONS.keys() == {bench.name for bench in BENCHES}
+
+
+@pytest.mark.parametrize("results", [{"runs": []}, {"runs": [_RUN | {"phases": []}]}])
+def test_a_fleet_that_came_to_nothing_says_so(results: dict[str, Any], tmp_path: Path) -> None:
+    record = Record("fleet", ("python",), 1.0, _HERE, {}, results, "exit code 1: no server")
+    assert not section_of(record).headlines
+    assert "`fleet` failed: exit code 1: no server" in write([record], [], tmp_path).read_text()
