@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 _NANOSECONDS = {
     "ns": 1,
@@ -25,8 +26,10 @@ _INT64_MAX = (1 << 63) - 1
 _MICROSECOND = timedelta(microseconds=1)
 
 
+@lru_cache(maxsize=1024)
 def parse_duration(text: str) -> timedelta:
-    """Parse a Go duration; raise ValueError saying what is wrong with it.
+    """Parse a Go duration; raise ValueError saying what is wrong with it. All machines of a set
+    say the same few, at each look: what was understood is remembered.
 
     Accepted: an optional sign, then numbers with units (ns, us, µs, ms, s, m, h), or a bare ``0``.
     What Go's 64 bits of nanoseconds cannot hold (about 292 years) is refused too.

@@ -7,7 +7,7 @@ nothing is adopted, moved or deleted because of a typing error. :mod:`mcm.api.va
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -38,6 +38,14 @@ def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
         if labels.get(key) != value:
             return False
     return all(_satisfied(r, labels.get(r.key)) for r in selector.match_expressions)
+
+
+def matcher(selector: LabelSelector | None) -> Callable[[Mapping[str, str]], bool]:
+    """Return :func:`matches` of one selector, for the labels of many objects."""
+    if selector is None or selector.match_expressions:
+        return lambda labels: matches(selector, labels)
+    wanted = selector.match_labels.items()
+    return lambda labels: wanted <= labels.items()
 
 
 def is_empty(selector: LabelSelector | None) -> bool:

@@ -20,7 +20,10 @@ C = TypeVar("C", bound=Condition)
 
 
 def find(conditions: Iterable[C], kind: str) -> C | None:
-    return next((c for c in conditions if c.type == kind), None)
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def reason_of(conditions: Iterable[Condition], kind: str) -> str:

@@ -65,7 +65,8 @@ def failing_since(
     staying = [m for m in machines if not is_terminating(m)]
     if machine_set.spec.replicas == 0 and not staying:
         return None
-    serving = sum(is_available(m, min_ready_of(machine_set), now) for m in staying)
+    min_ready = min_ready_of(machine_set)
+    serving = sum([is_available(m, min_ready, now) for m in staying])
     if serving and not any(map(has_never_joined, staying)):
         return None
     if (noted := noted_failing_since(machine_set)) is not None:

@@ -5,7 +5,7 @@ Derived from what is observed and from nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum, auto
 
 from mcm.api.machine import Machine, MachinePhase, OperationType
@@ -172,13 +172,20 @@ def next_step(
     done: Mapping[Step, str],
     failed: Collection[Step],
 ) -> Step | None:
-    """Return the step to take now; None if this pass has nothing left to do.
+    """Return the step to take now; None if this pass has nothing left to do."""
+    steps = steps_of(machine, has_target=has_target)
+    return next_of(steps, machine.metadata.resource_version, done=done, failed=failed)
+
+
+def next_of(
+    steps: Iterable[Step], version: str, *, done: Mapping[Step, str], failed: Collection[Step]
+) -> Step | None:
+    """Return which of the ``steps`` that a machine is due for, at its ``version``, to take now.
 
     ``done`` says at which version of the machine a step was last done in this pass: one that has
     not seen what others have written since is due again, as if the write had come from outside.
     """
-    version = machine.metadata.resource_version
-    for step in steps_of(machine, has_target=has_target):
+    for step in steps:
         if done.get(step) == version:
             continue
         if not failed or (step not in failed and not _is_blocked(step, failed)):

@@ -64,15 +64,17 @@ class MachineReconciler:
         self, key: str, outcomes: dict[Step, Outcome], errors: dict[Step, Exception]
     ) -> None:
         uid, done = "", dict[Step, str]()
+        seen, due = None, tuple[Step, ...]()
         for _ in range(_MOST_STEPS):
             machine = self._machines.get(key)
             if machine is None or (uid and machine.metadata.uid != uid):
                 outcomes.clear()  # gone; its successor has been announced
                 return
             uid = machine.metadata.uid
-            step = flow.next_step(
-                machine, has_target=self._has_target, done=done, failed=errors.keys()
-            )
+            if machine is not seen:
+                seen, due = machine, flow.steps_of(machine, has_target=self._has_target)
+            version = machine.metadata.resource_version
+            step = flow.next_of(due, version, done=done, failed=errors.keys())
             if step is None:
                 return
             outcomes.pop(step, None)

@@ -136,7 +136,8 @@ class MachineSetReconciler:
         """Keep what may be kept. Return what must not be deleted before it is known whether it is
         kept, and until when; add to ``errors`` what went wrong."""
         owned, now = self._claimer.owned(machine_set), self._clock.now()
-        going = {m.metadata.name for m in leaving(machine_set, owned, now)}
+        failed = any(map(is_failed, owned))
+        going = {m.metadata.name for m in leaving(machine_set, owned, now)} if failed else ()
         kept = await self._preserver.keep(machine_set, owned, going, now)
         errors += kept.errors
         return dict.fromkeys(kept.unsure, now + _UNSURE)

@@ -28,7 +28,12 @@ async def sync_templates(
     """Bring ``machines`` up to the template, one patch each at most; return the refusals."""
     template = machine_set.spec.template
     wanted, raw = machine_spec_of(template), template.spec.get(NODE_TEMPLATE)
-    changes = ((m.metadata, sync_change(m, wanted, raw_node_template=raw)) for m in machines)
+    usual = _what_syncs(wanted)
+    changes = (
+        (m.metadata, sync_change(m, wanted, raw_node_template=raw))
+        for m in machines
+        if _what_syncs(m.spec) != usual or _has_override(m)
+    )
     return await patch_each(writer, MACHINES, (pair for pair in changes if pair[1]))
 
 
@@ -66,6 +71,10 @@ def _what_syncs(spec: MachineSpec) -> tuple[object, ...]:
         spec.max_evict_retries,
         spec.node_conditions,
     )
+
+
+def _has_override(machine: Machine) -> bool:
+    return ANNOTATION_EFFECTIVE_CREATION_TIMEOUT in machine.metadata.annotations
 
 
 def _with_override(machine: Machine, wanted: MachineSpec) -> MachineSpec:

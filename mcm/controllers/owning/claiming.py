@@ -14,6 +14,7 @@ from mcm.controllers.owning.claims import (
     adoption,
     claims_of,
     controller_reference,
+    kept_of,
     release,
     same_bonds,
 )
@@ -57,8 +58,7 @@ class Claimer(Generic[Owner, Child]):
     def owned(self, owner: Owner) -> Sequence[Child]:
         """Return the children that are the owner's now, those on their way out included."""
         meta, selector = owner.metadata, self._ownership.selector(owner)
-        children = children_of(self._children, meta.uid)
-        return claims_of(meta, selector, children=children, orphans=()).kept
+        return kept_of(meta, selector, children_of(self._children, meta.uid))
 
     def abandoned(self, owner: Owner) -> Sequence[Child]:
         """Return the children that may soon be the owner's: it selects them, and whoever they still

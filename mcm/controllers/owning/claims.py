@@ -7,7 +7,7 @@ and neither does an empty selector: it would gather every stray object of the na
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, final
 
@@ -22,7 +22,7 @@ from mcm.api.meta import (
     T,
     is_controlled_by,
 )
-from mcm.api.selectors import is_empty, matches
+from mcm.api.selectors import is_empty, matcher, matches
 
 
 @final
@@ -48,17 +48,25 @@ def claims_of(
     collector would take it along in any case.
     """
     mine = tuple(c for c in children if is_controlled_by(c.metadata, owner.uid))
+    kept = kept_of(owner, selector, mine)
     if selector is None or owner.deletion_timestamp is not None:
-        return Claims(mine)
-    kept: list[T] = []
-    lost: list[T] = []
-    for child in mine:
-        (kept if matches(selector, child.metadata.labels) else lost).append(child)
+        return Claims(kept)
+    fits = matcher(selector)
     return Claims(
-        tuple(kept),
+        kept,
         adopt=tuple(o for o in orphans if _adoptable(o.metadata, selector)),
-        release=tuple(lost),
+        release=tuple(c for c in mine if not fits(c.metadata.labels)),
     )
+
+
+def kept_of(
+    owner: ObjectMeta, selector: LabelSelector | None, controlled: Sequence[T]
+) -> tuple[T, ...]:
+    """Return those of the children it controls that ``owner`` keeps."""
+    if selector is None or owner.deletion_timestamp is not None:
+        return tuple(controlled)
+    fits = matcher(selector)
+    return tuple([c for c in controlled if fits(c.metadata.labels)])
 
 
 def _adoptable(orphan: ObjectMeta, selector: LabelSelector) -> bool:

@@ -17,13 +17,14 @@ def has_never_joined(machine: Machine) -> bool:
     One that was given up says by its last operation whether it was while it came up. Of one that
     leaves, which says something else by then, only a Node's word of readiness is left.
     """
-    if machine.phase in _ON_THEIR_WAY:
+    phase = machine.phase
+    if phase in _ON_THEIR_WAY:
         return True
-    ready = [c for c in machine.status.conditions if c.type == CONDITION_NODE_READY]
-    if machine.phase == MachinePhase.TERMINATING:
-        return not ready
-    if machine.phase != MachinePhase.FAILED:
+    if phase not in (MachinePhase.TERMINATING, MachinePhase.FAILED):
         return False
+    ready = [c for c in machine.status.conditions if c.type == CONDITION_NODE_READY]
+    if phase == MachinePhase.TERMINATING:
+        return not ready
     return _failed_to_create(machine.status.last_operation) and not any(
         c.status == STATUS_TRUE for c in ready
     )

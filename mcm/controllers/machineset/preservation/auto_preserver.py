@@ -18,6 +18,7 @@ from mcm.controllers.machineset.preservation.budget import (
     Subject,
     annotation,
     budget_of,
+    is_concerned,
 )
 from mcm.controllers.owning.outcome import is_refusal
 from mcm.controllers.preconditions import for_this_version
@@ -70,7 +71,7 @@ class AutoPreserver:
         unanswered = self._still_unanswered(machine_set.metadata.key, machines)
         budget = budget_of(
             machine_set.spec.auto_preserve_failed_machine_max,
-            (Subject(m, self._node_of(m)) for m in machines),
+            (Subject(m, self._node_of(m)) for m in machines if is_concerned(m)),
             now,
             preserve_timeout=self._preserve_timeout,
             leaving=leaving,

@@ -79,6 +79,11 @@ def budget_of(
     )
 
 
+def is_concerned(machine: Machine) -> bool:
+    """Tell whether the machine may be kept or a candidate, whatever its Node says."""
+    return is_failed(machine) or ANNOTATION_PRESERVE in machine.metadata.annotations
+
+
 def is_kept(subject: Subject, now: datetime) -> bool:
     """Tell whether the machine takes one of the places: by the word of a set, and nobody else's."""
     machine, node = subject
