@@ -27,7 +27,7 @@ from bench.clusters.generator import DEFAULT_CONNECTIONS
 from bench.clusters.server import ServerUnavailable
 from bench.instant.foreign_class import BadClass, read_class
 from bench.managers.command import BadCommand, Command, ours, parsed
-from bench.phases.results import Run
+from bench.phases.results import Phase, Run
 from bench.phases.run import PHASES, Load, run
 from mcm.api.meta import JSONObject
 from mcm.client.errors import KubeError
@@ -92,7 +92,7 @@ def _table(each: Run) -> Table:
     )
     for header in ("machines", "seconds", "own writes", "events", "all", "refused", "a second"):
         table.add_column(header, justify="right")
-    for header in ("efficiency", "CPU s", "ms CPU", "MiB", "p50 ms", "p99 ms", "queued"):
+    for header in ("efficiency", "CPU s", "ms CPU", "idle", "MiB", "p50 ms", "p99 ms", "queued"):
         table.add_column(header, justify="right")
     for phase in each.phases:
         delay = phase.event_to_write
@@ -108,12 +108,21 @@ def _table(each: Run) -> Table:
             "–" if phase.efficiency is None else f"{phase.efficiency:.2f}",
             f"{phase.cpu_seconds:.2f}",
             f"{phase.cpu_milliseconds_a_machine:.1f}",
+            _idle(each, phase),
             f"{phase.peak_resident_bytes / 2**20:.0f}",
             f"{1000 * delay.p50:.0f}" if delay else "–",
             f"{1000 * delay.p99:.0f}" if delay else "–",
             f"{max((depth for _, depth in phase.queue_depth), default=0)}",
         )
     return table
+
+
+def _idle(of: Run, phase: Phase) -> str:
+    """Return the share of the machine's CPU that manager, server and bench left unused."""
+    if of.server == server.GIVEN:
+        return "–"
+    available = phase.seconds * (os.cpu_count() or 1)
+    return f"{1 - sum(phase.cpu_seconds_until_done.values()) / available:.0%}"
 
 
 def as_json(given: argparse.Namespace, commands: Iterable[Command], runs: Iterable[Run]) -> str:

@@ -67,6 +67,9 @@ class Counts:
     def without(self, sent: Mapping[Kind, int]) -> Counts:
         return Counts(_less(self.all, sent), self.refused)
 
+    def writes(self) -> dict[Kind, int]:
+        return {k: n for k, n in self.all.items() if k.writes}
+
     def own_writes(self) -> dict[Kind, int]:
         """Writes of what a manager keeps, events left out."""
         return {k: n for k, n in self.all.items() if k.writes and k.resource in MANAGED}

@@ -131,6 +131,7 @@ class Meter:
         quiet: Moment,
     ) -> Measured:
         counts = quiet.counts.since(before.counts)
+        everybodys = quiet.everything.since(before.everything).writes()
         own, events = sum(counts.own_writes().values()), sum(counts.events().values())
         writes = {str(kind): n for kind, n in sorted(counts.all.items()) if kind.writes}
         seconds = over - began
@@ -153,7 +154,7 @@ class Meter:
             own_writes=own,
             own_writes_a_machine=round(own / machines, 3),
             events_a_machine=round(events / machines, 3),
-            all_writes_a_machine=round(sum(writes.values()) / machines, 3),
+            all_writes_a_machine=round(sum(everybodys.values()) / machines, 3),
             refused=counts.own_refused(),
             writes_a_second=round(written / seconds, 1),
             cpu_seconds=round(cpu, 2),

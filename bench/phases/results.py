@@ -25,7 +25,8 @@ class Phase:
     ``machines``: how many it was about (created, replaced, deleted), which is what ``…_a_machine``
     is divided by. ``seconds``: until all of them were as they should be. Writes are counted until
     nothing more was written; ``writes`` has all that the server answered, but for the bench's own,
-    by kind. *Own* are those of the manager but for events; refused ones are among them.
+    by kind. *Own* are those of the manager but for events; refused ones are among them. *All* are
+    anybody's, so also the Nodes of kubelets.
     ``cpu_seconds`` are the manager's, ``cpu_seconds_until_done`` those of all three who share the
     machine (the server's are 0 if it is not ours): what is left of its cores nobody made use of.
     ``efficiency``: the seconds the server needs for all requests of the phase at its raw rates, by

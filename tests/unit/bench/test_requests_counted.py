@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench.clusters.counting import kind_of
 from bench.clusters.raw_rates import RawRates, mean
@@ -53,6 +55,27 @@ def test_a_difference_holds_only_what_has_happened() -> None:
     before = Counts({Kind("POST", "nodes"): 3, Kind("GET", "nodes"): 1}, {})
     now = Counts({Kind("POST", "nodes"): 5, Kind("GET", "nodes"): 1, Kind("PUT", "nodes"): 2}, {})
     assert now.since(before).all == {Kind("POST", "nodes"): 2, Kind("PUT", "nodes"): 2}
+
+
+_kinds = st.builds(
+    Kind,
+    st.sampled_from(["GET", "LIST", "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION"]),
+    st.sampled_from(["machines", "nodes", "events", "leases", "secrets", "flowschemas"]),
+    st.sampled_from(["", "status"]),
+)
+_counted = st.dictionaries(_kinds, st.integers(1, 50))
+
+
+@given(_counted, _counted)
+def test_each_write_is_somebodys_and_nothing_is_less_than_none(
+    every: dict[Kind, int], sent: dict[Kind, int]
+) -> None:
+    counts = Counts(every, {}).without(sent)
+    parts = [counts.own_writes(), counts.events(), counts.others()]
+    assert sum(map(len, parts)) == len(counts.writes())
+    assert {k: n for part in parts for k, n in part.items()} == counts.writes()
+    assert all(0 < n <= every[k] for k, n in counts.all.items())
+    assert counts.since(counts).all == {}
 
 
 @pytest.mark.parametrize(
