@@ -74,7 +74,7 @@ async def _mcm(url: str, kind: Kind, race: Race) -> None:
             return
         race.queue.add(meta.key)
         told += 1
-        if told == len(informer.store):
+        if told == race.count:
             race.listed()
 
     informer.add_handler(handle)

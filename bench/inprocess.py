@@ -22,7 +22,7 @@ from mcm.client.requests import Call
 from mcm.client.transport import Response, StreamResponse
 from mcm.client.verbs import ObjectReader
 from mcm.clock import SystemClock
-from mcm.informers import Change, Informer
+from mcm.informers import Change, Informer, ReflectorOptions
 from mcm.workqueue.queue import WorkQueue
 
 S = TypeVar("S", bound=KubeObject)
@@ -119,7 +119,8 @@ async def throughput(machines: int, rounds: int) -> Throughput:
 
 def _informer(source: Recording) -> tuple[Informer[Machine], WorkQueue[str]]:
     clock = SystemClock()
-    informer = Informer(source, MACHINES, clock=clock, randomness=random.Random(0))
+    options = ReflectorOptions(streamed_lists=False)
+    informer = Informer(source, MACHINES, clock=clock, options=options, randomness=random.Random(0))
     queue: WorkQueue[str] = WorkQueue("machines", clock=clock)
 
     def enqueue(change: Change[Machine]) -> None:

@@ -17,12 +17,13 @@ O = TypeVar("O")  # noqa: E741 - an object of whatever class a client makes
 class Race:
     """The state of one measurement: when the list was in, how many events were handled.
 
-    ``last`` is the version after which the race is over. Times are seconds, of the CPU if not said
-    otherwise.
+    ``count`` objects are listed; ``last`` is the version after which the race is over. Times are
+    seconds, of the CPU if not said otherwise.
     """
 
-    def __init__(self, *, queue: WorkQueue[str], last: str) -> None:
+    def __init__(self, *, queue: WorkQueue[str], count: int, last: str) -> None:
         self.queue = queue
+        self.count = count
         self.events = 0
         self.size: Callable[[], int] = lambda: 0
         self.list_done = asyncio.Event()

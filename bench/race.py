@@ -58,7 +58,7 @@ def run(main: Coroutine[object, object, R]) -> R:
 
 
 async def timed(name: str, kind: Kind, url: str, *, count: int, rounds: int) -> Times:
-    async with _finished(name, kind, url, last=kind.last_version(count, rounds)) as race:
+    async with _finished(name, kind, url, count, rounds) as race:
         return Times(
             objects=race.size(),
             events=race.events,
@@ -74,7 +74,7 @@ async def weighed(name: str, kind: Kind, url: str, *, count: int, rounds: int) -
     CONTESTANTS[name].prepare()
     tracemalloc.start()
     before = _live_bytes()
-    async with _finished(name, kind, url, last=kind.last_version(count, rounds)) as race:
+    async with _finished(name, kind, url, count, rounds) as race:
         race.queue = _queue()  # the keys are not the mirror's
         weight = _live_bytes() - before
         tracemalloc.stop()
@@ -82,11 +82,13 @@ async def weighed(name: str, kind: Kind, url: str, *, count: int, rounds: int) -
 
 
 @asynccontextmanager
-async def _finished(name: str, kind: Kind, url: str, *, last: str) -> AsyncIterator[Race]:
+async def _finished(
+    name: str, kind: Kind, url: str, count: int, rounds: int
+) -> AsyncIterator[Race]:
     """Yield the race when it is over, while the mirror still stands."""
     contestant = CONTESTANTS[name]
     contestant.prepare()
-    race = Race(queue=_queue(), last=last)
+    race = Race(queue=_queue(), count=count, last=kind.last_version(count, rounds))
     running = asyncio.ensure_future(contestant.run(url, kind, race))
     over = asyncio.create_task(race.finished.wait())
     try:

@@ -11,9 +11,10 @@ from typing import Protocol
 
 import orjson
 
-from mcm.api.core import NODES
+from mcm.api.core import NODES, PODS
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject, KubeObject, Resource
+from mcm.api.names import ANNOTATION_INITIAL_EVENTS_END
 
 NAMESPACE = "shoot--project--cluster"
 FIRST_VERSION = 10_000_000
@@ -26,6 +27,10 @@ _PHASES = ("Pending", "Running")
 
 class _Make(Protocol):
     def __call__(self, number: int, *, version: int, turn: int = 1) -> JSONObject: ...
+
+
+def _version_of_list(turn: int) -> int:
+    return FIRST_VERSION + turn * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +49,46 @@ class Kind:
 
     def listed(self, count: int, *, turn: int = 1) -> bytes:
         """Return the body of a complete list, in which each object is in its ``turn``-th state."""
-        first = FIRST_VERSION + turn * 1_000_000
-        items = [self.make(n, version=first - count + n, turn=turn) for n in range(count)]
+        return self.page(range(count), count, turn=turn)
+
+    def page(self, numbers: range, count: int, *, turn: int = 1, token: str = "") -> bytes:
+        """Return a page with ``numbers`` of such a list; ``token`` says where the next begins."""
+        items = [self._item(number, count, turn) for number in numbers]
         if self.bare_items:
             for item in items:
                 del item["apiVersion"], item["kind"]
+        version = str(_version_of_list(turn))
         return orjson.dumps(
             {
                 "apiVersion": self.resource.api_version,
                 "kind": f"{self.resource.kind}List",
-                "metadata": {"resourceVersion": str(first)},
+                "metadata": {"resourceVersion": version, **({"continue": token} if token else {})},
                 "items": items,
             }
         )
 
+    def streamed(self, numbers: range, count: int, *, turn: int = 1) -> bytes:
+        """Return the frames that bring ``numbers`` of such a list as a stream."""
+        items = (self._item(number, count, turn) for number in numbers)
+        return b"".join(orjson.dumps({"type": "ADDED", "object": i}) + b"\n" for i in items)
+
+    def end_of_stream(self, *, turn: int = 1) -> bytes:
+        """Return the bookmark after the last of ``streamed``."""
+        metadata = {
+            "resourceVersion": str(_version_of_list(turn)),
+            "annotations": {ANNOTATION_INITIAL_EVENTS_END: "true"},
+        }
+        resource = self.resource
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return orjson.dumps({"type": "BOOKMARK", "object": {**head, "metadata": metadata}}) + b"\n"
+
+    def _item(self, number: int, count: int, turn: int) -> JSONObject:
+        return self.make(number, version=_version_of_list(turn) - count + number, turn=turn)
+
     def events(self, count: int, rounds: int) -> Iterator[bytes]:
         """Yield the frames of a watch after ``listed(count)`` in which each object changes
         ``rounds`` times."""
-        version = FIRST_VERSION + 1_000_000
+        version = _version_of_list(1)
         for turn in range(2, rounds + 2):
             for number in range(count):
                 version += 1
@@ -70,7 +97,7 @@ class Kind:
 
     def last_version(self, count: int, rounds: int) -> str:
         """Return the version of the last of ``events``."""
-        return str(FIRST_VERSION + 1_000_000 + count * rounds)
+        return str(_version_of_list(1) + count * rounds)
 
 
 def machine(number: int, *, version: int, turn: int = 1) -> JSONObject:
@@ -117,6 +144,62 @@ def node(number: int, *, version: int, turn: int = 1) -> JSONObject:
             "conditions": _conditions(turn),
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
             "nodeInfo": _node_info(number),
+        },
+    }
+
+
+def pod(number: int, *, version: int, turn: int = 1) -> JSONObject:
+    """A running Pod of about 4.5 kB; whether it is ready alternates with ``turn``."""
+    name = f"web-{number // 10:05d}-7d9c6b5f48-{number:06d}"
+    mount = {"name": "kube-api-access", "mountPath": "/var/run/secrets", "readOnly": True}
+    return {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        "metadata": _pod_metadata(number, name, version),
+        "spec": {
+            "nodeName": _node_name(number // 10),
+            "containers": [
+                {
+                    "name": container,
+                    "image": f"registry.example.org/{container}:v1.2.3",
+                    "imagePullPolicy": "IfNotPresent",
+                    "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(12)],
+                    "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}},
+                    "volumeMounts": [mount],
+                }
+                for container in ("web", "proxy")
+            ],
+            "volumes": [{"name": "kube-api-access", "emptyDir": {}}],
+            "tolerations": [
+                {
+                    "key": f"node.kubernetes.io/{state}",
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }
+                for state in ("not-ready", "unreachable")
+            ],
+            "serviceAccountName": "web",
+            "terminationGracePeriodSeconds": 30,
+            "restartPolicy": "Always",
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": _pod_conditions(turn),
+            "hostIP": _address(number // 10),
+            "podIP": f"100.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}",
+            "startTime": _TIME,
+            "containerStatuses": [
+                {
+                    "name": container,
+                    "ready": True,
+                    "restartCount": 0,
+                    "image": f"registry.example.org/{container}:v1.2.3",
+                    "containerID": f"containerd://{number:064x}",
+                    "state": {"running": {"startedAt": _TIME}},
+                }
+                for container in ("web", "proxy")
+            ],
         },
     }
 
@@ -175,6 +258,30 @@ def _machine_metadata(number: int, name: str, version: int) -> JSONObject:
     }
 
 
+def _pod_metadata(number: int, name: str, version: int) -> JSONObject:
+    return {
+        "name": name,
+        "generateName": name[:-6],
+        "namespace": f"team-{number // 1000:03d}",
+        "uid": f"8c3d4e5f-0000-4000-8000-{number:012d}",
+        "resourceVersion": str(version),
+        "creationTimestamp": _TIME,
+        "labels": {"app": name[:9], "pod-template-hash": "7d9c6b5f48", "tier": "front"},
+        "annotations": {"checksum/config": "5f3c" * 16},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": name[:-7],
+                "uid": f"22222222-2222-4333-8444-{number // 10:012d}",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+        "managedFields": _managed_fields("kube-controller-manager", "v1"),
+    }
+
+
 def _node_metadata(number: int, version: int) -> JSONObject:
     return {
         "name": _node_name(number),
@@ -229,6 +336,18 @@ def _conditions(turn: int) -> list[JSONObject]:
     ]
 
 
+def _pod_conditions(turn: int) -> list[JSONObject]:
+    return [
+        {
+            "type": kind,
+            "status": "False" if kind == "Ready" and turn % 2 else "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": _TIME,
+        }
+        for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    ]
+
+
 def _node_info(number: int) -> JSONObject:
     return {
         "architecture": "amd64",
@@ -264,4 +383,5 @@ KINDS: dict[str, Kind] = {
         indexed=("kubernetes.io/hostname", "topology.kubernetes.io/zone"),
         bare_items=True,
     ),
+    "pods": Kind(PODS, pod, indexed=("app", "tier"), bare_items=True),
 }

@@ -47,7 +47,6 @@ from mcm.driver.discovery import ProviderContext, ProviderFactory
 from mcm.driver.services import Service, services_of
 from mcm.events import EventRecorder, EventType
 from mcm.informers.factory import InformerFactory
-from mcm.informers.listwatch import NEWEST, ReflectorOptions
 from mcm.informers.writer import Writer
 from mcm.leaderelection import AllLeases, LeaderElector
 from mcm.lifecycle import Components, Kind, Lifecycle, Runner, TaskName, Work
@@ -129,8 +128,6 @@ class Manager:
             namespace=options.clusters.namespace,
             registry=registry,
             name="control",
-            # What we count and create must not be read from a cache that lags behind our own past.
-            options=ReflectorOptions(first_version=NEWEST),
             randomness=randomness,
             guarded=self._guarded,
             author=author,

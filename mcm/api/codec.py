@@ -144,11 +144,12 @@ def carries_payload(resource: Resource[T]) -> bool:
     Elsewhere what is nested deep is in fields that are skipped; of its own kinds the API server
     knows every field.
     """
-    return resource.in_part and _has_payload(resource.type)
+    return resource.in_part and holds_payload(resource.type)
 
 
-@lru_cache(maxsize=64)
-def _has_payload(kind: type) -> bool:
+@lru_cache(maxsize=256)
+def holds_payload(kind: type) -> bool:
+    """Tell whether a type has, however deep, a field for JSON of whatever form."""
     left: list[object] = [msgspec.inspect.type_info(kind)]
     seen: set[type] = set()
     while left:

@@ -31,7 +31,8 @@ class Index(Generic[T]):
         self._buckets: dict[str, dict[str, None]] = {}
         self._values: dict[str, tuple[str, ...]] = {}
         self.errors = 0
-        self.refill()
+        for key, obj in objects.items():
+            self.put(key, obj)
 
     def find(self, value: str) -> Sequence[T]:
         return tuple(map(self._objects.__getitem__, self._buckets.get(value, ())))
@@ -39,6 +40,13 @@ class Index(Generic[T]):
     def values(self) -> Sequence[str]:
         """Return every value that at least one object has."""
         return tuple(self._buckets)
+
+    def has(self, key: str, obj: T) -> bool:
+        """Tell whether ``key`` is filed under the values of ``obj`` already."""
+        try:
+            return tuple(self._function(obj)) == self._values.get(key, ())
+        except Exception:
+            return False  # what is wrong with it is told when it is filed
 
     def put(self, key: str, obj: T) -> None:
         """File ``key`` under the values of ``obj``, and under no other."""
@@ -51,13 +59,6 @@ class Index(Generic[T]):
             values = ()
         if values != self._values.get(key, ()):
             self._refile(key, tuple(dict.fromkeys(values)))
-
-    def refill(self) -> None:
-        """File all objects anew."""
-        self._buckets.clear()
-        self._values.clear()
-        for key, obj in self._objects.items():
-            self.put(key, obj)
 
     def discard(self, key: str) -> None:
         self._leave(key, self._values.pop(key, ()))

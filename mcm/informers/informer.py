@@ -134,10 +134,13 @@ class Informer(Generic[T]):
         for change in changes:
             self._tell(change, self._handlers)
 
+    def deliver_initial(self, changes: Changes[T]) -> None:
+        """Tell every handler of objects of the first list, which is not complete yet."""
+        self.deliver(_as_initial(changes))
+
     async def replaced(self, changes: Changes[T]) -> None:
         """Tell every handler of a list's difference, in slices that let the loop breathe."""
-        initial = not self._synced.is_set()
-        self._backlog.extend(_as_initial(changes) if initial else changes)
+        self._backlog.extend(changes if self.synced else _as_initial(changes))
         while self._backlog:
             self._flush(_SLICE)
             await self._clock.sleep(0)
@@ -168,6 +171,11 @@ class Informer(Generic[T]):
     def synced(self) -> bool:
         """Whether the first list is in the store and every handler has been told of it."""
         return self._synced.is_set()
+
+    @property
+    def telling(self) -> bool:
+        """Whether handlers have not heard yet of all that the last list has changed."""
+        return bool(self._backlog)
 
     async def wait_synced(self) -> None:
         await self._synced.wait()

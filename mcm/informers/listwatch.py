@@ -25,7 +25,7 @@ any other ERROR event, 410 included         back-off, list
 
 A streamed list (``sendInitialEvents``) is a watch that begins with the list; whatever ends it
 before its closing bookmark is a failed list, after which one goes in pages. A server that calls the
-request invalid is never asked again.
+request invalid, or forgets about the bookmark, is never asked again.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ class ReflectorOptions:
     history a server keeps (75), so that reconnecting needs no relist."""
 
     page_size: int = 500
-    first_version: str = ANY
-    streamed_lists: bool = False
+    streamed_lists: bool = True
     shortest_watch: int = 300
     longest_watch: int = 600
     silence: float = 70.0
@@ -132,8 +131,7 @@ class ListWatch:
         self._can_stream = self._options.streamed_lists
         self._plain_once = False
         self._quorum = False
-        self._listed = False
-        self._page = FetchPage(self._options.first_version, self._options.page_size)
+        self._page = self._first_page()
         self._list_version = ""
         self._watch = OpenWatch("", self._options.shortest_watch)
         self._opened_at = 0.0
@@ -183,7 +181,6 @@ class ListWatch:
 
     def _complete(self, version: str) -> None:
         self.version = version
-        self._listed = True
         self._quorum = False
         self._plain_once = False
         self.listing = False
@@ -195,13 +192,9 @@ class ListWatch:
         self._page = self._first_page()
 
     def _first_page(self) -> FetchPage:
-        if self._quorum:
-            return FetchPage(NEWEST, self._options.page_size)
-        if not self._listed:
-            return FetchPage(self._options.first_version, self._options.page_size)
-        # With a version a limit would force the read past the server's cache.
-        known = self.version
-        return FetchPage(known, None if known not in (NEWEST, ANY) else self._options.page_size)
+        """A server's cache serves whole lists only, so pages come from its store; and with a limit
+        a version means that very one, however old."""
+        return FetchPage(NEWEST, self._options.page_size)
 
     def _list_newest(self) -> None:
         """List by a quorum read: at once, unless that is what just failed."""
@@ -229,8 +222,8 @@ class ListWatch:
 
     def _page_failed(self, error: Exception) -> None:
         if isinstance(error, Gone) and self._page.continue_token:
-            first = self._first_page()
-            self._page = FetchPage(first.resource_version, None)
+            # Without a limit a version means "not older", and a cache can serve it.
+            self._page = FetchPage(NEWEST if self._quorum else self.version, None)
         elif isinstance(error, Gone | TooLargeResourceVersion):
             self._list_newest()
         else:
@@ -293,8 +286,10 @@ class ListWatch:
         lasted = self._note_end(now)
         if self.listing or ending is Ending.GARBLED:
             # A streamed list that something between us and the server always cuts short would
-            # never be complete: the next one goes in pages.
+            # never be complete: the next one goes in pages. One that falls silent comes from a
+            # server that does not know what was asked for, and only watches.
             self._plain_once = self.listing
+            self._can_stream = self._can_stream and not (self.listing and ending is Ending.SILENT)
             self._wait_after()
             self._relist()
         elif ending is Ending.CLOSED and not self._news:

@@ -3,7 +3,7 @@
 ===================================  =======  ====================================================
 name                                 type     meaning
 ===================================  =======  ====================================================
-mcm_reflector_lists_total            counter  requests for a page of a list
+mcm_reflector_lists_total            counter  lists asked for: each page, or a stream
 mcm_reflector_list_duration_seconds  summary  how long complete lists took
 mcm_reflector_items_per_list         summary  how many objects these had
 mcm_reflector_relists_total          counter  complete lists after the first
@@ -54,7 +54,7 @@ AnyInformer: TypeAlias = Informer[KubeObject]
 _LABELS = ("name", "cluster", "resource", "namespace")
 
 _COUNTERS: tuple[tuple[str, str, Callable[[AnyInformer], int]], ...] = (
-    ("mcm_reflector_lists", "Pages listed.", lambda i: i.stats.lists),
+    ("mcm_reflector_lists", "Lists asked for: each page, or a stream.", lambda i: i.stats.lists),
     ("mcm_reflector_relists", "Complete lists after the first.", lambda i: i.stats.relists),
     ("mcm_reflector_watches", "Watches requested.", lambda i: i.stats.watches),
     (

@@ -43,7 +43,13 @@ class Sink(Protocol[T]):
 
     def deliver(self, changes: Changes[T]) -> None: ...
 
-    async def replaced(self, changes: Changes[T]) -> None: ...
+    def deliver_initial(self, changes: Changes[T]) -> None:
+        """The same, of what belongs to the first list."""
+        ...
+
+    async def replaced(self, changes: Changes[T]) -> None:
+        """Take what else a list that is in the store has changed; return when all know."""
+        ...
 
     def freshness_moved(self) -> None:
         """Take note that :attr:`Reflector.currency` may judge otherwise than before."""
@@ -83,8 +89,7 @@ class Reflector(Generic[T]):
         self._machine = ListWatch(randomness=randomness, options=self._options)
         self.currency = Currency(resource.name, clock.now)
         self._decoder = FrameDecoder(resource)
-        self._listed: dict[str, T] = {}
-        self._bad: dict[str, str] = {}
+        self._listing = self._store.begin_list()
         self._reported: dict[tuple[str, str], None] = {}
         self._breathed_at = 0.0
         self._list_began = 0.0
@@ -123,46 +128,49 @@ class Reflector(Generic[T]):
             return
         self._heard()
         if not request.continue_token:
-            self._forget_listed()
-        self._collect(page)
+            self._listing = self._store.begin_list()
+        await self._collect(page)
         if self._machine.page(page.resource_version, page.continue_token):
             await self._replace()
 
-    def _collect(self, page: ListPage[T]) -> None:
-        self._listed.update((item.metadata.key, item) for item in page.items)
-        for item in page.items:
-            if item.metadata.faults:
-                self._report_faults(item.metadata)
+    async def _collect(self, page: ListPage[T]) -> None:
+        for at in range(0, len(page.items), _SLICE):
+            for item in page.items[at : at + _SLICE]:
+                if item.metadata.faults:
+                    self._report_faults(item.metadata)
+                self._take_listed(item)
+            await self._breathe()
         for bad in page.bad:
             meta, reason = bad.metadata, str(bad.error)
             key = meta.key if meta.name else ""
             self._report(key, meta.resource_version, reason)
-            self._bad[key] = reason
+            self._listing.mark_unreadable(key, reason)
+
+    def _take_listed(self, obj: T) -> None:
+        if changes := self._store.take_listed(self._listing, obj):
+            self._sink.deliver_initial(changes)
 
     async def _replace(self) -> None:
         """Hand the complete list over."""
         if self._store.resource_version:
             self._stats.relists += 1
-        items, bad = tuple(self._listed.values()), self._bad
-        self._stats.listed.add(self._clock.monotonic() - self._list_began, len(items) + len(bad))
-        self._forget_listed()
-        changes = self._store.replace(items, self._machine.version, unreadable=bad)
+        listing, self._listing = self._listing, self._store.begin_list()
+        self._stats.listed.add(self._clock.monotonic() - self._list_began, len(listing))
+        changes = self._store.finish_list(listing, self._machine.version)
         await self._sink.replaced(changes)
         self._note_freshness(self.currency.listed(self._clock.monotonic()))
-
-    def _forget_listed(self) -> None:
-        self._listed, self._bad = {}, {}
 
     # ---- watches -------------------------------------------------------------------------------
 
     async def _follow(self, request: OpenWatch) -> None:
         """Open a watch, read it to its end, and report that end."""
         self._stats.watches += 1
-        self._forget_listed()
+        self._stats.lists += request.streamed_list
         opened = False
         began, known = self._clock.monotonic(), self._stats.events.total()
         if request.streamed_list:
             self._list_began = began
+            self._listing = self._store.begin_list()
         end: Ending | Exception
         try:
             async with (
@@ -257,10 +265,13 @@ class Reflector(Generic[T]):
         if obj.metadata.faults:
             self._report_faults(obj.metadata)
         machine = self._machine
-        if machine.listing:
-            self._take_initial(kind, obj)
-            return
         meta = obj.metadata
+        if machine.listing:
+            if kind is _DELETED:
+                self._listing.forget(meta.key)
+            else:
+                self._take_listed(obj)
+            return
         if kind is _DELETED:
             changes = self._store.remove(meta.key, uid=meta.uid, version=meta.resource_version)
         else:
@@ -269,21 +280,6 @@ class Reflector(Generic[T]):
             self._sink.deliver(changes)
         machine.event(meta.resource_version, added=kind is _ADDED)
         self._store.advance(machine.version)
-
-    def _take_initial(self, kind: EventType, obj: T) -> None:
-        key = obj.metadata.key
-        self._bad.pop(key, None)
-        if kind is _DELETED:
-            self._listed.pop(key, None)
-        else:
-            self._listed[key] = obj
-
-    def _take_initial_unreadable(self, frame: Unreadable, *, deleted: bool) -> None:
-        if deleted:
-            self._listed.pop(frame.key, None)
-            self._bad.pop(frame.key, None)
-        else:
-            self._bad[frame.key] = frame.reason
 
     async def _take_bookmark(self, bookmark: Bookmark) -> None:
         self._stats.events[EventType.BOOKMARK] += 1
@@ -301,7 +297,10 @@ class Reflector(Generic[T]):
         if not deleted and frame.type not in (EventType.ADDED, EventType.MODIFIED):
             return
         if self._machine.listing:
-            self._take_initial_unreadable(frame, deleted=deleted)
+            if deleted:
+                self._listing.forget(frame.key)
+            else:
+                self._listing.mark_unreadable(frame.key, frame.reason)
             return
         if not deleted:
             self._store.mark_unreadable(frame.key, frame.reason)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from operator import attrgetter, is_
+from typing import cast
+
+import msgspec
 from msgspec.structs import force_setattr
 
+from mcm.api.codec import holds_payload
 from mcm.api.core import Node, Pod
 from mcm.api.interning import share_condition_texts, share_tolerations
 from mcm.api.machine import Machine
@@ -27,3 +34,61 @@ def share_repeated(obj: T, known: T | None) -> None:
         force_setattr(obj.status, "conditions", known.status.conditions)
     else:
         share_condition_texts(conditions)
+
+
+def share_parts(obj: T, known: T) -> None:
+    """Let a freshly decoded object hold the parts of ``known`` that equal its own; it stays equal.
+
+    A list that brings another state of everything then takes no second fleet's memory: mostly all
+    but the status and the version is as it was.
+    """
+    if type(obj) is type(known):
+        _share(cast("msgspec.Struct", obj), cast("msgspec.Struct", known))
+
+
+def _share(obj: msgspec.Struct, known: msgspec.Struct) -> bool:
+    """Do so; tell whether all parts are shared now."""
+    names, parts_of = _fields(type(obj))
+    alike = True
+    for name, mine, theirs in zip(names, parts_of(obj), parts_of(known), strict=True):
+        if mine is not theirs:
+            shared = _shared(mine, theirs)
+            if shared is not mine:
+                force_setattr(obj, name, shared)
+            alike = alike and shared is theirs
+    return alike
+
+
+@cache
+def _fields(
+    kind: type[msgspec.Struct],
+) -> tuple[Sequence[str], Callable[[object], Iterable[object]]]:
+    """Return the names of a type's fields, and what takes all of them out of an object."""
+    names: tuple[str, ...] = kind.__struct_fields__
+    return names, attrgetter(*names) if len(names) > 1 else lambda obj: (getattr(obj, names[0]),)
+
+
+def _shared(mine: object, theirs: object) -> object:
+    """Return what equals ``mine`` and is, as far as it can be, part of ``theirs``."""
+    if type(mine) is str:  # most parts are
+        return theirs if mine == theirs else mine
+    if type(mine) is not type(theirs):
+        return mine
+    if isinstance(mine, msgspec.Struct):
+        # JSON of whatever form may be equal and not the same: 1 and true.
+        if mine == theirs and not holds_payload(type(mine)):
+            return theirs
+        return theirs if _share(mine, cast("msgspec.Struct", theirs)) else mine
+    if isinstance(mine, tuple):
+        return _shared_items(mine, cast("tuple[object, ...]", theirs))
+    if mine != theirs:
+        return mine
+    loose = isinstance(mine, dict) and not all(type(value) is str for value in mine.values())
+    return mine if loose else theirs
+
+
+def _shared_items(mine: tuple[object, ...], theirs: tuple[object, ...]) -> tuple[object, ...]:
+    if len(mine) != len(theirs):
+        return mine
+    items = tuple(map(_shared, mine, theirs))
+    return theirs if all(map(is_, items, theirs)) else items

@@ -28,7 +28,7 @@ class InformerStats:
     """Written by one reflector and its informer only. Ages and times are monotonic seconds."""
 
     lists: int = 0
-    """Requests for a page of a list."""
+    """Requests for a page of a list, or for a list as a stream."""
     watches: int = 0
     """Requests for a watch."""
     short_watches: int = 0

@@ -1,7 +1,7 @@
 """The mirror of one resource: immutable objects by key, their indexes, and our own writes.
 
-Two currents meet here. The reflector brings what the server says (``put``, ``remove``, ``replace``,
-``advance``), in the order of versions. The writer brings the answers to our own requests
+Two currents meet here. The reflector brings what the server says (``put``, ``remove``, ``advance``,
+and whole lists), in the order of versions. The writer brings the answers to our own requests
 (``observe``, ``observe_deleted``), which run ahead of the watch. The newer version wins, so a late
 event never takes an own write back.
 
@@ -21,7 +21,8 @@ from mcm.api.meta import T
 from mcm.informers.change import Change, Changes
 from mcm.informers.deletions import RememberedDeletions
 from mcm.informers.index import Index, IndexFunction
-from mcm.informers.sharing import share_repeated
+from mcm.informers.listing import Compared, Listing
+from mcm.informers.sharing import share_parts, share_repeated
 from mcm.informers.versions import newer, same_content
 
 
@@ -48,7 +49,7 @@ class Store(Generic[T]):
         return self._objects.get(key)
 
     def list(self, namespace: str | None = None) -> Sequence[T]:
-        """Return the objects of ``namespace``, or all: in the last list's order, then by age."""
+        """Return the objects of ``namespace``, or all, in the order in which they came."""
         if namespace is None:
             return tuple(self._objects.values())
         if self._namespaces is None:
@@ -190,36 +191,6 @@ class Store(Generic[T]):
             return ()  # its successor, which our own write brought in first
         return self._drop(key, known)
 
-    def replace(
-        self, items: Iterable[T], version: str, *, unreadable: Mapping[str, str] | None = None
-    ) -> Changes[T]:
-        """Take a complete list at ``version``; return the difference, deletions first.
-
-        ``unreadable`` names the listed objects that could not be decoded: they exist, so what the
-        store knows of them stays (if one has no legible name, absence proves nothing). Own writes
-        newer than the list stay too, unless the list is older than what the server told before:
-        then its history was reset, and nothing is ahead of it.
-        """
-        rewound = newer(self._version, version)
-        listed = self._listed(tuple(items), version, rewound=rewound)
-        ahead = set() if rewound else self._newer_than(version)
-        self._unreadable = dict(unreadable or {})
-        kept: Collection[str] = self._objects if "" in self._unreadable else self._unreadable
-        self._version = version
-        changes: list[Change[T]] = []
-        stay: dict[str, T] = {}
-        for key, known in self._objects.items():
-            now = listed.get(key)
-            if key in ahead or (_same_version(known, now) if now is not None else key in kept):
-                stay[key] = known
-            elif now is None:
-                changes.append(Change(known, None, tombstone=True))
-        for key, obj in listed.items():
-            if key not in stay:
-                changes.extend(_difference(self._objects.get(key), obj))
-        self._refill(listed | stay)
-        return tuple(changes)
-
     def advance(self, version: str) -> None:
         """Note that all news up to ``version`` are in (after each event, at each bookmark)."""
         if version and not newer(self._version, version):
@@ -229,27 +200,101 @@ class Store(Generic[T]):
         """Note that the newest state of ``key`` could not be decoded."""
         self._unreadable[key] = reason
 
-    def _listed(self, items: tuple[T, ...], version: str, *, rewound: bool) -> dict[str, T]:
+    # ---- lists ---------------------------------------------------------------------------------
+
+    def replace(
+        self, items: Iterable[T], version: str, *, unreadable: Mapping[str, str] | None = None
+    ) -> Changes[T]:
+        """Take a complete list at ``version`` in one step; return the difference."""
+        listing = self.begin_list()
+        told = [change for item in items for change in self.take_listed(listing, item)]
+        for key, reason in (unreadable or {}).items():
+            listing.mark_unreadable(key, reason)
+        return (*told, *self.finish_list(listing, version))
+
+    def begin_list(self) -> Listing[T]:
+        return Listing(at_once=not self._version and not self._objects)
+
+    def take_listed(self, listing: Listing[T], obj: T) -> Changes[T]:
+        """Take an object of a list that is under way; return what is to be told at once.
+
+        The first list fills the store as it comes: nobody goes by a mirror that was never whole.
+        Any later one is held back until it is complete, as half of it would show a world that
+        never was. Of what it brings only that is kept which the store does not have already.
+        """
+        key = obj.metadata.key
+        known = self._objects.get(key)
+        if known is None:
+            listing.show(key, obj)
+            hidden = not listing.at_once or obj.metadata.uid in self._deleted
+            return () if hidden else self._set(key, None, obj)
+        if _same_version(known, obj):
+            listing.show(key, known)
+            return ()
+        share_parts(obj, known)
+        listing.show(key, obj)
+        if known.metadata.uid == obj.metadata.uid and self._stays(key, obj):
+            listing.compared[key] = Compared(known, not same_content(known, obj))
+        return ()
+
+    def _stays(self, key: str, obj: T) -> bool:
+        """Tell whether every index has ``key`` where ``obj`` belongs."""
+        return not obj.metadata.faults and all(index.has(key, obj) for index in self._every_index)
+
+    def finish_list(self, listing: Listing[T], version: str) -> Changes[T]:
+        """Take it that a list at ``version`` is complete; return the difference that was not told
+        yet, deletions first.
+
+        Objects of which a newer state could not be decoded stay as they are known (if one has no
+        legible name, absence proves nothing). Own writes newer than the list stay too, unless the
+        list is older than what the server told before: then its history was reset, and nothing is
+        ahead of it.
+        """
+        rewound = newer(self._version, version)
+        listed = self._believed(listing, version, rewound=rewound)
+        self._version = version
+        kept: Collection[str] = self._objects if "" in listing.unreadable else listing.unreadable
+        gone: list[str] = []
+        news: list[str] = [key for key in listed if key not in self._objects]
+        for key, known in self._objects.items():
+            now = listed.get(key)
+            if now is known or (not rewound and newer(known.metadata.resource_version, version)):
+                continue
+            if now is None:
+                if key not in kept:
+                    gone.append(key)
+            elif not _same_version(known, now):
+                news.append(key)
+        self._forget_unreadable()
+        changes = [Change(self._dropped(key), None, tombstone=True) for key in gone]
+        for key in news:
+            before, obj = self._objects.get(key), listed[key]
+            compared = listing.compared.get(key)
+            if compared is None or compared.known is not before or self._unreadable:
+                changes.extend(self._set(key, before, obj))
+                continue
+            self._objects[key] = obj
+            if compared.differs:
+                changes.append(Change(before, obj))
+        self._unreadable.update(listing.unreadable)
+        return tuple(changes)
+
+    def _believed(self, listing: Listing[T], version: str, *, rewound: bool) -> Mapping[str, T]:
+        """Return what is listed and not known to be gone."""
         if rewound:
             self._deleted.clear()
-        elif self._deleted:
-            self._deleted.relisted({item.metadata.uid for item in items}, version)
-        gone = self._deleted
-        return {item.metadata.key: item for item in items if item.metadata.uid not in gone}
+        if not self._deleted:
+            return listing.objects
+        self._deleted.relisted({obj.metadata.uid for obj in listing.objects.values()}, version)
+        shown, gone = listing.objects.items(), self._deleted
+        return {key: obj for key, obj in shown if obj.metadata.uid not in gone}
 
-    def _refill(self, objects: dict[str, T]) -> None:
-        """Hold ``objects`` and their keys instead of all before: a key that outlived its object
-        would keep the memory around both of them."""
-        self._objects.clear()
-        self._objects.update(objects)
-        in_part = ((key, obj) for key, obj in objects.items() if obj.metadata.faults)
-        self._unreadable.update((key, _described(obj)) for key, obj in in_part)
-        for index in self._every_index:
-            index.refill()
-
-    def _newer_than(self, version: str) -> set[str]:
-        objects = self._objects.items()
-        return {key for key, obj in objects if newer(obj.metadata.resource_version, version)}
+    def _forget_unreadable(self) -> None:
+        """Forget all that is not said by the objects themselves: a whole list says it anew."""
+        for key in tuple(self._unreadable):
+            known = self._objects.get(key)
+            if known is None or not known.metadata.faults:
+                del self._unreadable[key]
 
     # ---- both ----------------------------------------------------------------------------------
 
@@ -264,11 +309,14 @@ class Store(Generic[T]):
         return _difference(known, obj)
 
     def _drop(self, key: str, known: T) -> Changes[T]:
-        del self._objects[key]
+        self._dropped(key)
+        return (Change(known, None),)
+
+    def _dropped(self, key: str) -> T:
         self._unreadable.pop(key, None)
         for index in self._every_index:
             index.discard(key)
-        return (Change(known, None),)
+        return self._objects.pop(key)
 
 
 def _namespace_of(obj: T) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from mcm.drain.surge import Surges
 from mcm.drain.volumes import claim_keys_of
 from mcm.informers import Change, Informer, ReflectorOptions, Store
 
-_OPTIONS: Final = ReflectorOptions(first_version="", backoff_cap=5.0)
+_OPTIONS: Final = ReflectorOptions(backoff_cap=5.0)
 """Somebody is waiting: begin with the newest state, and look soon whether a server is back."""
 
 

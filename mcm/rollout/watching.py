@@ -16,7 +16,7 @@ from mcm.rollout.cluster import Cluster
 from mcm.rollout.observation import observed
 from mcm.rollout.progress import Progress, progress_of
 
-_OPTIONS: Final = ReflectorOptions(first_version="", backoff_cap=5.0)
+_OPTIONS: Final = ReflectorOptions(backoff_cap=5.0)
 """Somebody is waiting: begin with the newest state, and look soon whether a server is back."""
 _BESIDE: Final[Sequence[Resource[KubeObject]]] = (MACHINE_SETS, MACHINES)
 

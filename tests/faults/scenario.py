@@ -164,7 +164,6 @@ class _Scenario:
         chance = self._chance
         return ReflectorOptions(
             page_size=chance.choice((3, 500)),
-            first_version=chance.choice(("0", "")),
             streamed_lists=chance.random() < 0.4,
             shortest_watch=1,
             longest_watch=2,

@@ -7,10 +7,12 @@ import pytest
 
 from mcm.api.machine import MACHINES, Machine
 from mcm.clock import LoopClock
-from mcm.informers import Change, Informer
+from mcm.informers import Change, Informer, ReflectorOptions
 from mcm.simulation.virtualtime import run_virtual
 from tests.unit.informers.apiserver import NAMESPACE, ApiServer, Break, Fault
 from tests.unit.informers.mirror import EPOCH, Mirror, Replay, on_mirror
+
+IN_PAGES = ReflectorOptions(streamed_lists=False, page_size=100)
 
 
 def fleet(count: int) -> ApiServer:
@@ -21,7 +23,7 @@ def fleet(count: int) -> ApiServer:
 
 
 async def first_told(mirror: Mirror) -> None:
-    """Wait for the first slice of the first list."""
+    """Wait for the first part of the first list."""
     told = asyncio.Event()
     mirror.informer.add_handler(lambda change: told.set())
     await told.wait()
@@ -33,33 +35,45 @@ def test_synced_means_that_every_handler_has_seen_the_whole_first_list() -> None
         await first_told(mirror)
         while not mirror.informer.synced:
             seen.add(len(mirror.replay.told))
-            await mirror.sleep(0)
+            await mirror.sleep(0.0005)
         assert len(seen) > 3
         assert len(mirror.replay.told) == 1000
         assert all(change.initial for change in mirror.replay.changes)
 
-    on_mirror(scenario, server=lambda: fleet(1000))
+    on_mirror(scenario, server=lambda: fleet(1000), options=IN_PAGES)
 
 
-def test_a_long_list_is_told_in_slices_and_own_writes_keep_each_chain_in_order() -> None:
+def test_a_long_relist_is_told_in_slices_and_own_writes_keep_each_chain_in_order() -> None:
+    def server() -> ApiServer:
+        made = fleet(1000)
+        made.watch_faults.append(Fault(Break.EXPIRED, after=10.0))
+        return made
+
     async def scenario(mirror: Mirror) -> None:
         informer = mirror.informer
+        told: list[tuple[str, str, str]] = []
 
         def interrupt(change: Change[Machine]) -> None:
-            if len(mirror.replay.told) == 1 and change.initial:
+            if change.initial:
+                return
+            assert change.old is not None and change.new is not None
+            if not told:
                 answer = mirror.server.put("m999", "Failed")
                 asyncio.get_running_loop().call_soon(informer.store.observe, answer)
+            told.append((change.object.metadata.name, change.old.phase, change.new.phase))
 
         informer.add_handler(interrupt)
-        await informer.wait_synced()
-        last = [c for c in mirror.replay.changes if c.object.metadata.name == "m999"]
-        assert [(c.old and c.old.phase, c.new and c.new.phase) for c in last] == [
-            (None, "Running"),
-            ("Running", "Failed"),
-        ]
+        await mirror.sleep(10.01)
+        for n in range(1000):
+            mirror.server.put(f"m{n}", "Pending")
+        await mirror.sleep(60)
+        assert informer.stats.relists == 1
+        chain = [("m999", "Running", "Pending"), ("m999", "Pending", "Failed")]
+        assert [change for change in told if change[0] == "m999"] == chain
+        assert len(told) == 1001
         assert mirror.agrees()
 
-    on_mirror(scenario, server=lambda: fleet(1000))
+    on_mirror(scenario, server=server)
 
 
 def test_a_late_handler_is_told_what_is_there_then_what_happens() -> None:
@@ -87,7 +101,7 @@ def test_a_handler_that_comes_during_the_first_list_sees_nothing_twice() -> None
         assert late.equals(mirror.server.machines())
         assert len(late.changes) == len(mirror.replay.changes) == 1000
 
-    on_mirror(scenario, server=lambda: fleet(1000))
+    on_mirror(scenario, server=lambda: fleet(1000), options=IN_PAGES)
 
 
 def test_a_handler_that_raises_costs_nobody_else_anything(
@@ -221,7 +235,7 @@ def test_no_handler_is_called_after_a_stop_in_the_middle_of_a_list() -> None:
         await mirror.sleep(100)
         assert len(mirror.replay.told) == told
 
-    on_mirror(scenario, server=lambda: fleet(1000))
+    on_mirror(scenario, server=lambda: fleet(1000), options=IN_PAGES)
 
 
 def test_a_fault_that_says_nothing_is_no_sign_of_life() -> None:
@@ -234,4 +248,4 @@ def test_a_fault_that_says_nothing_is_no_sign_of_life() -> None:
         await mirror.sleep(69)
         assert mirror.informer.last_heard == pytest.approx(0.002)
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=IN_PAGES)

@@ -75,7 +75,7 @@ def _version(action: Action) -> str:
 
 def test_defaults_are_those_of_the_field() -> None:
     options = ReflectorOptions()
-    assert (options.page_size, options.first_version, options.streamed_lists) == (500, "0", False)
+    assert (options.page_size, options.streamed_lists) == (500, True)
     assert (options.shortest_watch, options.longest_watch, options.silence) == (300, 600, 70.0)
     assert (options.backoff_base, options.backoff_cap) == (0.8, 30.0)
 
@@ -83,8 +83,8 @@ def test_defaults_are_those_of_the_field() -> None:
 # ---- lists
 
 
-def test_the_first_list_takes_what_a_cache_has_and_is_paged() -> None:
-    assert fresh().next() == FetchPage("0", 500)
+def test_the_first_list_takes_the_newest_state_and_is_paged() -> None:
+    assert fresh().next() == FetchPage("", 500)
 
 
 def test_later_pages_carry_the_token_and_nothing_else() -> None:
@@ -102,16 +102,16 @@ def test_later_pages_carry_the_token_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (GONE, ("list", "")),
-        (too_large(), ("list", "")),
-        (ConnectionRefused(), ("wait, list", "0")),
-        (RequestTimeout(), ("wait, list", "0")),
-        (TooManyRequests(429), ("wait, list", "0")),
-        (Unauthorized(401), ("wait, list", "0")),
-        (Forbidden(403), ("wait, list", "0")),
-        (NotFound(404), ("wait, list", "0")),
-        (ServerError(500), ("wait, list", "0")),
-        (ValueError("ours"), ("wait, list", "0")),
+        (GONE, ("wait, list", "")),
+        (too_large(), ("wait, list", "")),
+        (ConnectionRefused(), ("wait, list", "")),
+        (RequestTimeout(), ("wait, list", "")),
+        (TooManyRequests(429), ("wait, list", "")),
+        (Unauthorized(401), ("wait, list", "")),
+        (Forbidden(403), ("wait, list", "")),
+        (NotFound(404), ("wait, list", "")),
+        (ServerError(500), ("wait, list", "")),
+        (ValueError("ours"), ("wait, list", "")),
     ],
 )
 def test_a_failed_first_list(error: Exception, expected: tuple[str, str]) -> None:
@@ -121,24 +121,22 @@ def test_a_failed_first_list(error: Exception, expected: tuple[str, str]) -> Non
     assert plan(machine) == expected
 
 
-def test_a_quorum_read_that_fails_alike_waits() -> None:
+def test_a_list_of_the_newest_state_that_fails_alike_waits() -> None:
     machine = fresh()
     machine.next()
-    machine.failed(GONE)
-    assert plan(machine) == ("list", "")
-    machine.failed(GONE)
-    assert plan(machine) == ("wait, list", "")
-    machine.failed(too_large())
-    assert plan(machine) == ("wait, list", "")
+    for error in (GONE, too_large(), GONE):
+        machine.failed(error)
+        assert plan(machine) == ("wait, list", "")
 
 
 def test_an_expired_token_gives_one_whole_list_at_the_version_first_asked_for() -> None:
-    machine = fresh()
-    machine.next()
+    machine = watching()
+    machine.failed(Forbidden(403))
+    assert plan(machine) == ("wait, list", "")
     machine.page("100", "token")
     machine.next()
     machine.failed(GONE)
-    assert machine.next() == FetchPage("0", None)
+    assert machine.next() == FetchPage("100", None)
     machine.failed(GONE)
     assert machine.next() == FetchPage("", 500)
 
@@ -149,20 +147,19 @@ def test_a_page_that_fails_otherwise_begins_the_list_anew() -> None:
     machine.page("100", "token")
     machine.next()
     machine.failed(ServerError(500))
-    assert plan(machine) == ("wait, list", "0")
+    assert plan(machine) == ("wait, list", "")
 
 
-def test_a_relist_at_a_version_is_not_paged_so_that_a_cache_can_serve_it() -> None:
+def test_a_relist_in_pages_asks_for_the_newest_state() -> None:
+    """With a limit, a version means that very one: what was deleted since would be back."""
     machine = watching()
     machine.opened(0.0)
     machine.error_event(GONE, 50.0)
-    assert plan(machine) == ("wait, list whole", "100")
+    assert plan(machine) == ("wait, list", "")
     machine.failed(GONE)
-    assert plan(machine) == ("list", "")
+    assert plan(machine) == ("wait, list", "")
     machine.page("200", "")
     assert plan(machine) == ("watch", "200")
-    machine.failed(Forbidden(403))
-    assert plan(machine) == ("wait, list whole", "200"), "a success ends the quorum reads"
 
 
 # ---- watches
@@ -188,14 +185,14 @@ def test_a_watch_lasts_a_random_time_between_five_and_ten_minutes() -> None:
         (TransportError("reset"), ("wait, watch", "100")),
         (RequestTimeout(), ("wait, watch", "100")),
         (TooManyRequests(429), ("wait, watch", "100")),
-        (GONE, ("wait, list whole", "100")),
+        (GONE, ("wait, list", "")),
         (too_large(), ("wait, list", "")),
-        (Unauthorized(401), ("wait, list whole", "100")),
-        (Forbidden(403), ("wait, list whole", "100")),
-        (NotFound(404), ("wait, list whole", "100")),
-        (ServerError(500), ("wait, list whole", "100")),
-        (ServerError(503), ("wait, list whole", "100")),
-        (ValueError("ours"), ("wait, list whole", "100")),
+        (Unauthorized(401), ("wait, list", "")),
+        (Forbidden(403), ("wait, list", "")),
+        (NotFound(404), ("wait, list", "")),
+        (ServerError(500), ("wait, list", "")),
+        (ServerError(503), ("wait, list", "")),
+        (ValueError("ours"), ("wait, list", "")),
     ],
 )
 def test_a_refused_watch(error: Exception, expected: tuple[str, str]) -> None:
@@ -207,11 +204,11 @@ def test_a_refused_watch(error: Exception, expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (GONE, ("wait, list whole", "105")),
+        (GONE, ("wait, list", "")),
         (too_large(), ("wait, list", "")),
         (TooManyRequests(429), ("wait, watch", "105")),
-        (ServerError(500, "InternalError"), ("wait, list whole", "105")),
-        (ApiError(400, "BadRequest"), ("wait, list whole", "105")),
+        (ServerError(500, "InternalError"), ("wait, list", "")),
+        (ApiError(400, "BadRequest"), ("wait, list", "")),
     ],
 )
 def test_an_error_event(error: ApiError, expected: tuple[str, str]) -> None:
@@ -230,11 +227,11 @@ def test_an_error_event(error: ApiError, expected: tuple[str, str]) -> None:
         (Ending.CLOSED, 0.3, True, ("watch", "105")),
         (Ending.CLOSED, 599.0, False, ("watch", "100")),
         (Ending.CLOSED, 20.0, False, ("wait, watch", "100")),
-        (Ending.CLOSED, 0.3, False, ("wait, list whole", "100")),
+        (Ending.CLOSED, 0.3, False, ("wait, list", "")),
         (Ending.SILENT, 70.0, True, ("watch", "105")),
         (Ending.SILENT, 70.0, False, ("watch", "100")),
-        (Ending.GARBLED, 20.0, True, ("wait, list whole", "105")),
-        (Ending.GARBLED, 0.0, False, ("wait, list whole", "100")),
+        (Ending.GARBLED, 20.0, True, ("wait, list", "")),
+        (Ending.GARBLED, 0.0, False, ("wait, list", "")),
     ],
 )
 def test_the_end_of_a_watch(
@@ -250,10 +247,10 @@ def test_the_end_of_a_watch(
 
 def test_the_second_empty_watch_in_a_row_gives_a_list() -> None:
     machine = watching()
-    for expected in ("wait, watch", "wait, list whole"):
+    for expected in (("wait, watch", "100"), ("wait, list", "")):
         machine.opened(0.0)
         machine.ended(Ending.CLOSED, 20.0)
-        assert plan(machine) == (expected, "100")
+        assert plan(machine) == expected
     assert machine.short_watches == 2
 
 
@@ -320,10 +317,10 @@ def test_a_streamed_list_starts_with_the_newest_state_and_goes_on_as_a_watch() -
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (Invalid(422), ("list", "0")),
-        (BadRequest(400), ("list", "0")),
-        (Forbidden(403), ("wait, list", "0")),
-        (ServerError(500), ("wait, list", "0")),
+        (Invalid(422), ("list", "")),
+        (BadRequest(400), ("list", "")),
+        (Forbidden(403), ("wait, list", "")),
+        (ServerError(500), ("wait, list", "")),
         (ConnectionRefused(), ("wait, stream", "")),
         (TooManyRequests(429), ("wait, stream", "")),
         (GONE, ("wait, stream", "")),
@@ -351,7 +348,7 @@ def test_a_streamed_relist_that_is_refused_for_its_version_asks_for_the_newest_a
 
 
 def test_only_a_server_that_calls_it_invalid_is_never_asked_to_stream_again() -> None:
-    for error, again in ((Invalid(422), "list whole"), (ServerError(500), "stream")):
+    for error, again in ((Invalid(422), "list"), (ServerError(500), "stream")):
         machine = fresh(streamed=True)
         machine.next()
         machine.failed(error)
@@ -359,7 +356,7 @@ def test_only_a_server_that_calls_it_invalid_is_never_asked_to_stream_again() ->
         machine.page("100", "")
         machine.next()
         machine.failed(Forbidden(403))
-        assert plan(machine) == (f"wait, {again}", "100")
+        assert plan(machine) == (f"wait, {again}", "" if again == "list" else "100")
 
 
 @pytest.mark.parametrize("ending", list(Ending))
@@ -369,11 +366,13 @@ def test_after_a_streamed_list_that_ends_early_comes_one_in_pages(ending: Ending
     machine.opened(0.0)
     machine.event("90", added=True)
     machine.ended(ending, 70.0)
-    assert plan(machine) == ("wait, list", "0")
+    assert plan(machine) == ("wait, list", "")
     machine.page("100", "")
     machine.next()
     machine.failed(Forbidden(403))
-    assert plan(machine) == ("wait, stream", "100")
+    # Who falls silent instead of closing the list does not know that one was asked for.
+    again = "list" if ending is Ending.SILENT else "stream"
+    assert plan(machine) == (f"wait, {again}", "" if again == "list" else "100")
 
 
 # ---- waiting

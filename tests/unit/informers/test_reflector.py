@@ -19,6 +19,7 @@ from mcm.informers import Informer, ReflectorOptions
 from tests.unit.informers.apiserver import JSON, NAMESPACE, ApiServer, Break, Fault, Seen, too_large
 from tests.unit.informers.mirror import Mirror, on_mirror
 
+PAGED = ReflectorOptions(streamed_lists=False)
 STREAMED = ReflectorOptions(streamed_lists=True)
 
 
@@ -44,9 +45,9 @@ def test_it_lists_then_watches_from_the_version_of_the_list() -> None:
         assert mirror.agrees()
         assert all(change.initial for change in mirror.replay.changes)
         await mirror.sleep(0.01)
-        assert verbs(mirror.server.seen) == ["list 0", "watch 103"]
+        assert verbs(mirror.server.seen) == ["list", "watch 103"]
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 def test_events_reach_store_and_handlers_as_they_come() -> None:
@@ -61,7 +62,7 @@ def test_events_reach_store_and_handlers_as_they_come() -> None:
         assert mirror.informer.store.resource_version == "106"
         assert mirror.informer.stats.events == {"ADDED": 1, "MODIFIED": 1, "DELETED": 1}
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 def test_pages_are_joined_to_one_list_at_the_version_of_the_first() -> None:
@@ -73,10 +74,10 @@ def test_pages_are_joined_to_one_list_at_the_version_of_the_first() -> None:
     async def scenario(mirror: Mirror) -> None:
         await mirror.informer.wait_synced()
         await mirror.sleep(0.01)
-        assert verbs(mirror.server.seen) == ["list 0", "list", "watch 103"]
+        assert verbs(mirror.server.seen) == ["list", "list", "watch 103"]
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_an_expired_later_page_costs_one_unpaged_list() -> None:
@@ -91,13 +92,13 @@ def test_an_expired_later_page_costs_one_unpaged_list() -> None:
         mirror.server.page_cap = None
         await mirror.informer.wait_synced()
         assert [(s.version, s.limit) for s in mirror.server.seen if s.verb == "list"] == [
-            ("0", 500),
             ("", 500),
-            ("0", None),
+            ("", 500),
+            ("", None),
         ]
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 @pytest.mark.parametrize("kind", list(Break))
@@ -114,7 +115,7 @@ def test_whatever_ends_a_watch_the_mirror_catches_up(kind: Break) -> None:
         await mirror.sleep(70)
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 RELIST = {
@@ -137,9 +138,8 @@ def test_a_watch_that_ended_after_news_is_resumed_or_replaced_by_a_list(kind: Br
         await mirror.sleep(5)
         mirror.server.put("a", "Failed")
         await mirror.sleep(30)
-        relisted = "list" if kind is Break.TOO_LARGE else "list 104"
-        after = [relisted, "watch 104"] if kind in RELIST else ["watch 104"]
-        assert verbs(mirror.server.seen) == ["list 0", "watch 103", *after]
+        after = ["list", "watch 104"] if kind in RELIST else ["watch 104"]
+        assert verbs(mirror.server.seen) == ["list", "watch 103", *after]
         waited = mirror.server.seen[2].at - 10.0
         if kind is Break.ERROR_429:
             assert waited >= 7
@@ -147,7 +147,7 @@ def test_a_watch_that_ended_after_news_is_resumed_or_replaced_by_a_list(kind: Br
             assert waited < 0.01
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +156,11 @@ def test_a_watch_that_ended_after_news_is_resumed_or_replaced_by_a_list(kind: Br
         (ConnectionRefused("refused"), ["watch 103"]),
         (TransportError("reset"), ["watch 103"]),
         (TooManyRequests(429, retry_after=5.0), ["watch 103"]),
-        (Gone(410, "Expired", ""), ["list 103", "watch 103"]),
-        (Forbidden(403, "Forbidden", ""), ["list 103", "watch 103"]),
-        (ServerError(503, "", "", retry_after=5.0), ["list 103", "watch 103"]),
+        (Gone(410, "Expired", ""), ["list", "watch 103"]),
+        (Forbidden(403, "Forbidden", ""), ["list", "watch 103"]),
+        (ServerError(503, "", "", retry_after=5.0), ["list", "watch 103"]),
         (too_large(), ["list", "watch 103"]),
-        (ValueError("a mistake of ours"), ["list 103", "watch 103"]),
+        (ValueError("a mistake of ours"), ["list", "watch 103"]),
     ],
 )
 def test_a_refused_watch_is_tried_again_or_replaced_by_a_list(
@@ -173,13 +173,13 @@ def test_a_refused_watch_is_tried_again_or_replaced_by_a_list(
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(30)
-        assert verbs(mirror.server.seen) == ["list 0", "watch 103", *expected]
+        assert verbs(mirror.server.seen) == ["list", "watch 103", *expected]
         floor = getattr(error, "retry_after", None)
         if floor:
             assert mirror.server.seen[2].at - mirror.server.seen[1].at >= floor
         assert mirror.informer.stats.failures == {type(error).__name__: 1}
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_deletions_missed_during_a_gap_are_told_as_tombstones() -> None:
@@ -204,7 +204,7 @@ def test_deletions_missed_during_a_gap_are_told_as_tombstones() -> None:
         ]
         assert mirror.informer.stats.relists == 1
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_a_silent_stream_is_reopened_at_the_same_version_without_a_list() -> None:
@@ -219,13 +219,13 @@ def test_a_silent_stream_is_reopened_at_the_same_version_without_a_list() -> Non
         await mirror.sleep(10)
         mirror.server.put("a", "Pending")
         await mirror.sleep(65)
-        assert verbs(mirror.server.seen) == ["list 0", "watch 103", "watch 104"]
+        assert verbs(mirror.server.seen) == ["list", "watch 103", "watch 104"]
         assert mirror.server.seen[2].at == pytest.approx(75.0)
         assert mirror.informer.stats.silent_watches == 1
         assert not mirror.informer.stats.failures
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_bookmarks_carry_the_place_to_resume_through_quiet_times() -> None:
@@ -236,11 +236,11 @@ def test_bookmarks_carry_the_place_to_resume_through_quiet_times() -> None:
         mirror.server.watch_faults.append(Fault(Break.CLOSE, after=1000))
         await mirror.sleep(650)
         assert mirror.informer.store.resource_version == "500"
-        assert verbs(mirror.server.seen)[:2] == ["list 0", "watch 103"]
+        assert verbs(mirror.server.seen)[:2] == ["list", "watch 103"]
         assert set(verbs(mirror.server.seen)[2:]) == {"watch 500"}
         assert not [c for c in mirror.replay.changes if not c.initial]
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 def test_a_server_that_always_closes_at_once_is_not_hammered() -> None:
@@ -255,7 +255,7 @@ def test_a_server_that_always_closes_at_once_is_not_hammered() -> None:
         return len(mirror.server.seen)
 
     # A list and a watch for each back-off step of 15 s on average.
-    assert 300 < on_mirror(scenario, server=server) < 700
+    assert 300 < on_mirror(scenario, server=server, options=PAGED) < 700
 
 
 def test_an_endless_flow_of_brief_productive_watches_is_slowed_down() -> None:
@@ -270,7 +270,7 @@ def test_an_endless_flow_of_brief_productive_watches_is_slowed_down() -> None:
             await mirror.sleep(1)
         return len(mirror.server.seen)
 
-    assert on_mirror(scenario, server=server) < 700
+    assert on_mirror(scenario, server=server, options=PAGED) < 700
 
 
 def test_a_server_that_is_down_is_asked_with_growing_pauses() -> None:
@@ -288,7 +288,7 @@ def test_a_server_that_is_down_is_asked_with_growing_pauses() -> None:
         assert mirror.informer.healthy(mirror.clock.monotonic())
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_an_outage_is_told_once_a_minute_and_anew_after_the_server_was_heard(
@@ -306,7 +306,7 @@ def test_an_outage_is_told_once_a_minute_and_anew_after_the_server_was_heard(
             assert all("cannot" in r.getMessage() for r in said)
             mirror.server.down = False
 
-    on_mirror(scenario)
+    on_mirror(scenario, options=PAGED)
 
 
 def test_a_restored_server_is_believed_although_its_versions_are_lower() -> None:
@@ -323,7 +323,7 @@ def test_a_restored_server_is_believed_although_its_versions_are_lower() -> None
         assert mirror.agrees()
         assert mirror.informer.store.resource_version == "51"
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 def test_a_streamed_list_needs_no_list_request_and_keeps_its_stream() -> None:
@@ -348,7 +348,7 @@ def test_a_server_that_cannot_stream_lists_is_not_asked_again() -> None:
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(80)
-        asked = ["watch", "list 0", "watch 103", "list 103", "watch 103"]
+        asked = ["watch", "list", "watch 103", "list", "watch 103"]
         assert verbs(mirror.server.seen) == asked
         assert [s.streamed for s in mirror.server.seen] == [True, False, False, False, False]
         assert mirror.agrees()
@@ -401,7 +401,7 @@ def test_an_object_that_cannot_be_read_costs_only_itself() -> None:
         assert not store.unreadable
         assert mirror.agrees()
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 def test_an_unreadable_object_that_is_deleted_is_gone() -> None:
@@ -414,7 +414,7 @@ def test_an_unreadable_object_that_is_deleted_is_gone() -> None:
         assert mirror.agrees()
         assert not mirror.informer.store.unreadable
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 @pytest.mark.parametrize("after", [0.0, 0.0005, 0.0015, 0.003, 5.0, 65.0])
@@ -435,7 +435,7 @@ def test_a_stop_is_prompt_wherever_it_comes(after: float) -> None:
         await mirror.sleep(100)
         assert len(mirror.replay.changes) == told
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
@@ -451,7 +451,7 @@ def test_any_cutting_of_the_stream_gives_the_same_objects(chunk: int) -> None:
         assert mirror.agrees()
         assert len(mirror.server.seen) == 2
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_a_list_that_begins_anew_forgets_the_pages_it_had() -> None:
@@ -467,7 +467,7 @@ def test_a_list_that_begins_anew_forgets_the_pages_it_had() -> None:
         await mirror.informer.wait_synced()
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_a_list_after_a_streamed_one_that_was_cut_forgets_what_that_had() -> None:
@@ -523,7 +523,7 @@ def test_an_unreadable_object_is_reported_once_a_version(caplog: pytest.LogCaptu
             (f"{NAMESPACE}/b", "104")
         ]
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_after_a_list_without_a_version_made_up_events_do_not_move_the_stores() -> None:
@@ -534,7 +534,7 @@ def test_after_a_list_without_a_version_made_up_events_do_not_move_the_stores() 
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(1)
-        assert verbs(mirror.server.seen) == ["list 0", "watch"]
+        assert verbs(mirror.server.seen) == ["list", "watch"]
         assert mirror.informer.stats.events == {"ADDED": 3}
         assert mirror.informer.store.resource_version == ""
         mirror.server.put("a", "Failed")
@@ -542,7 +542,7 @@ def test_after_a_list_without_a_version_made_up_events_do_not_move_the_stores() 
         assert mirror.informer.store.resource_version == "104"
         assert mirror.agrees()
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 class TickingClock:
@@ -590,10 +590,10 @@ def test_a_watch_request_that_is_never_answered_is_given_up() -> None:
 
     async def scenario(mirror: Mirror) -> None:
         await mirror.sleep(75)
-        assert verbs(mirror.server.seen) == ["list 0", "watch 103", "watch 103"]
+        assert verbs(mirror.server.seen) == ["list", "watch 103", "watch 103"]
         assert mirror.informer.stats.failures == {"RequestTimeout": 1}
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)
 
 
 def test_events_of_an_unknown_type_are_passed_over() -> None:
@@ -608,7 +608,7 @@ def test_events_of_an_unknown_type_are_passed_over() -> None:
         assert not mirror.informer.store.unreadable
         assert mirror.informer.stats.unreadable == 1
 
-    on_mirror(scenario, server=three)
+    on_mirror(scenario, server=three, options=PAGED)
 
 
 def test_reports_of_unreadable_objects_are_remembered_within_bounds(
@@ -628,4 +628,4 @@ def test_reports_of_unreadable_objects_are_remembered_within_bounds(
         assert 1500 < len(reports) <= 3000
         assert len(mirror.informer.store.unreadable) == 1500
 
-    on_mirror(scenario, server=server)
+    on_mirror(scenario, server=server, options=PAGED)

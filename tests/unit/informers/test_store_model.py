@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from mcm.api.machine import CurrentStatus, Machine, MachineStatus
 from mcm.api.meta import ObjectMeta
 from mcm.informers import Changes, Store
+from mcm.informers.listing import Listing
 from mcm.informers.versions import same_content
 from tests.unit.informers.mirror import Replay
 
@@ -84,6 +85,9 @@ class StoreModel(RuleBasedStateMachine):
         self.versions: dict[str, int] = {}
         self.store_version = 0
         self.indexes: set[str] = set()
+        self.listing: Listing[Machine] | None = None
+        self.listed_at = 0
+        self.to_come: list[Machine] = []
 
     def tell(self, changes: Changes[Machine]) -> None:
         for change in changes:
@@ -139,7 +143,7 @@ class StoreModel(RuleBasedStateMachine):
 
     # ---- what the reflector does
 
-    @precondition(lambda self: 100 <= self.told_up_to < self.server.version)
+    @precondition(lambda self: self.watches() and self.told_up_to < self.server.version)
     @rule(count=st.integers(1, 4))
     def events_come(self, count: int) -> None:
         for _ in range(min(count, self.server.version - self.told_up_to)):
@@ -154,7 +158,10 @@ class StoreModel(RuleBasedStateMachine):
                 self.tell(self.store.put(obj))
             self.store.advance(str(self.told_up_to))
 
-    @precondition(lambda self: self.told_up_to >= 100)
+    def watches(self) -> bool:
+        return self.told_up_to >= 100 and self.listing is None
+
+    @precondition(lambda self: self.watches())
     @rule()
     def a_bookmark_comes(self) -> None:
         self.store.advance(str(self.told_up_to))
@@ -164,14 +171,46 @@ class StoreModel(RuleBasedStateMachine):
         version = data.draw(st.integers(max(100, self.told_up_to), self.server.version))
         self.relist(version)
 
+    @rule(data=st.data())
+    def a_list_begins_anew(self, data: st.DataObject) -> None:
+        """Whatever one before it has shown, it may not have come to its end."""
+        self.listed_at = data.draw(st.integers(max(100, self.told_up_to), self.server.version))
+        self.to_come = list(self.server.snapshots[self.listed_at].values())
+        self.listing = self.store.begin_list()
+
+    @precondition(lambda self: self.to_come and self.listing is not None)
+    @rule()
+    def a_part_of_the_list_comes(self) -> None:
+        assert self.listing is not None
+        self.tell(self.store.take_listed(self.listing, self.to_come.pop(0)))
+
+    @precondition(lambda self: self.listing is not None)
+    @rule()
+    def the_list_is_complete(self) -> None:
+        assert self.listing is not None
+        while self.to_come:
+            self.a_part_of_the_list_comes()
+        self.seen_in_a_list(self.listed_at)
+        self.tell(self.store.finish_list(self.listing, str(self.listed_at)))
+        self.forget_what_was_observed(self.listed_at)
+        self.listing = None
+
     def relist(self, version: int) -> None:
+        self.listing, self.to_come = None, []
+        self.seen_in_a_list(version)
+        self.tell(self.store.replace(self.server.snapshots[version].values(), str(version)))
+        self.forget_what_was_observed(version)
+
+    def seen_in_a_list(self, version: int) -> None:
         listed = self.server.snapshots[version]
         uids = {obj.metadata.uid for obj in listed.values()}
         for uid in self.deleted:
             self.deleted[uid] += uid in uids
         for uid in self.buried:
             self.buried[uid] += uid in uids
-        self.tell(self.store.replace(listed.values(), str(version)))
+
+    def forget_what_was_observed(self, version: int) -> None:
+        uids = {obj.metadata.uid for obj in self.server.snapshots[version].values()}
         self.told_up_to = version
         self.observed = {
             uid: seen for uid, seen in self.observed.items() if uid in uids or seen > version
@@ -262,7 +301,7 @@ class StoreModel(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Once all news are in, nothing of the confusion is left."""
-        if self.told_up_to < 100:
+        if not self.watches():
             self.relist(self.server.version)
         while self.told_up_to < self.server.version:
             self.events_come(1)
