@@ -24,6 +24,7 @@ from rich.table import Table
 
 from bench.clusters import server
 from bench.clusters.generator import DEFAULT_CONNECTIONS
+from bench.clusters.raw_rates import RawRates
 from bench.clusters.server import ServerUnavailable
 from bench.instant.foreign_class import BadClass, read_class
 from bench.managers.command import BadCommand, Command, ours, parsed
@@ -80,6 +81,8 @@ def show(runs: Sequence[Run], console: Console) -> None:
             console.print(f"raw rates, requests a second: {', '.join(rates)}")
             share = each.raw_rates.generator_cpu_seconds / each.raw_rates.seconds
             console.print(f"(the generator itself took {share:.0%} of a core)")
+            if each.raw_rates.server_cpu_seconds:
+                console.print(_server_cpu(each, each.raw_rates))
         for remark in each.remarks:
             console.print(remark)
 
@@ -123,6 +126,16 @@ def _idle(of: Run, phase: Phase) -> str:
         return "–"
     available = phase.seconds * (os.cpu_count() or 1)
     return f"{1 - sum(phase.cpu_seconds_until_done.values()) / available:.0%}"
+
+
+def _server_cpu(of: Run, raw: RawRates) -> str:
+    """Say what a request cost the server, when nobody watched and in each phase."""
+    alone = 1000 * raw.server_cpu_seconds / raw.requests
+    told = (
+        f"{phase.name} {1000 * phase.cpu_seconds_until_done['server'] / phase.requests:.1f}"
+        for phase in of.phases
+    )
+    return f"CPU of the server, ms a request: raw {alone:.1f}, {', '.join(told)}"
 
 
 def as_json(given: argparse.Namespace, commands: Iterable[Command], runs: Iterable[Run]) -> str:
@@ -227,7 +240,7 @@ def main() -> None:
     if given.json:
         print(as_json(given, commands, runs))
     else:
-        show(runs, Console(width=150))
+        show(runs, Console(width=170))
     if failed := [each for each in runs if each.failure]:
         of = failed[0]
         sys.exit(f"bench.fleet: {of.manager}, {of.machines} machines: {of.failure}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
 import msgspec
 
 from bench.clusters.requests import Kind
+from bench.managers.usage import usage_of
 
 CUSTOM = frozenset({"machines", "machinesets", "machinedeployments", "machineclasses"})
 
@@ -26,7 +27,8 @@ class RawRates:
     """Requests a second by kind, each measured alone with nobody watching.
 
     ``generator_cpu_seconds`` of ``seconds`` is what the one that asked needed itself: far below
-    one core, or it was the bottleneck.
+    one core, or it was the bottleneck. ``server_cpu_seconds`` is what the server needed, 0 if it is
+    not ours.
     """
 
     rates: Mapping[str, float]
@@ -34,6 +36,7 @@ class RawRates:
     requests: int
     seconds: float
     generator_cpu_seconds: float
+    server_cpu_seconds: float = 0.0
 
     def rate_of(self, kind: Kind) -> float:
         """Return the rate of a kind; of what was not measured, that of its nearest likeness: PUT
@@ -70,11 +73,21 @@ def mean(measured: Sequence[RawRates]) -> RawRates:
         sum(each.requests for each in measured),
         round(sum(each.seconds for each in measured), 3),
         round(sum(each.generator_cpu_seconds for each in measured), 3),
+        round(sum(each.server_cpu_seconds for each in measured), 2),
     )
 
 
-async def measure(kubeconfig: Path, namespace: str, *, objects: int, connections: int) -> RawRates:
-    """Measure in a process of its own. Raises :class:`NotMeasured`."""
+async def measure(
+    kubeconfig: Path,
+    namespace: str,
+    *,
+    objects: int,
+    connections: int,
+    servers: Sequence[int] = (),
+) -> RawRates:
+    """Measure in a process of its own; ``servers`` are the server's processes, if they are known.
+    Raises :class:`NotMeasured`."""
+    before = usage_of(servers).cpu_seconds
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -94,4 +107,5 @@ async def measure(kubeconfig: Path, namespace: str, *, objects: int, connections
             await process.wait()
     if process.returncode:
         raise NotMeasured(errors.decode().strip() or f"exit code {process.returncode}")
-    return msgspec.json.decode(output, type=RawRates)
+    used = usage_of(servers).cpu_seconds - before
+    return replace(msgspec.json.decode(output, type=RawRates), server_cpu_seconds=round(used, 2))

@@ -156,19 +156,27 @@ def machine(name: str, namespace: str) -> JSONObject:
     }
 
 
-def machine_status(turn: str) -> JSONObject:
-    """A patch of a Machine's status: phase, last operation, and the conditions of its Node."""
+def pending_machine(name: str) -> JSONObject:
+    """A patch of the status of a Machine whose VM is there: phase and last operation."""
+    about = f"Creating machine {name} on cloud provider"
+    return {"status": _status("Pending", about, "Processing")}
+
+
+def running_machine(name: str) -> JSONObject:
+    """A patch of the status of a Machine that has joined: also the conditions of its Node."""
+    patch = _status("Running", f"Machine {name} successfully joined the cluster", "Successful")
+    return {"status": {**patch, "conditions": [_condition(*each) for each in _HEALTHY]}}
+
+
+def _status(phase: str, description: str, state: str) -> JSONObject:
     return {
-        "status": {
-            "conditions": [_condition(*each) for each in _HEALTHY],
-            "currentStatus": {"phase": "Running", "lastUpdateTime": _SINCE},
-            "lastOperation": {
-                "description": f"Machine {turn} successfully joined the cluster",
-                "lastUpdateTime": _SINCE,
-                "state": "Successful",
-                "type": "Create",
-            },
-        }
+        "currentStatus": {"phase": phase, "lastUpdateTime": _SINCE, "timeoutActive": True},
+        "lastOperation": {
+            "description": description,
+            "lastUpdateTime": _SINCE,
+            "state": state,
+            "type": "Create",
+        },
     }
 
 

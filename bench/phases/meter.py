@@ -156,6 +156,7 @@ class Meter:
             events_a_machine=round(events / machines, 3),
             all_writes_a_machine=round(sum(everybodys.values()) / machines, 3),
             refused=counts.own_refused(),
+            requests=sum(at_the_server.values()),
             writes_a_second=round(written / seconds, 1),
             cpu_seconds=round(cpu, 2),
             cpu_milliseconds_a_machine=round(1000 * cpu / machines, 2),

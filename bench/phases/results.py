@@ -29,6 +29,7 @@ class Phase:
     anybody's, so also the Nodes of kubelets.
     ``cpu_seconds`` are the manager's, ``cpu_seconds_until_done`` those of all three who share the
     machine (the server's are 0 if it is not ours): what is left of its cores nobody made use of.
+    ``requests``: anybody's until it was done, watches and lists left out.
     ``efficiency``: the seconds the server needs for all requests of the phase at its raw rates, by
     those that it took, both up to ``seconds``. ``queue_depth``: seconds since the beginning, and
     keys that wait.
@@ -44,6 +45,7 @@ class Phase:
     events_a_machine: float
     all_writes_a_machine: float
     refused: int
+    requests: int
     writes_a_second: float
     cpu_seconds: float
     cpu_milliseconds_a_machine: float

@@ -151,6 +151,7 @@ class _Turn:
                 self._namespace,
                 objects=self._load.raw,
                 connections=self._load.connections,
+                servers=self._cluster.pids,
             )
         except NotMeasured as error:
             self._remarks.append(str(error))
