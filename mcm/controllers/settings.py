@@ -88,6 +88,8 @@ class ControllerSettings:
         metadata=_flag("node-conditions"),
     )
     """Node conditions that mean unhealthy when True (besides Ready not being True)."""
+    keep_managed_fields: bool = field(default=False, metadata=_flag("machine-keep-managed-fields"))
+    """Leave it to the API server to note who set which field of a set's machines."""
     bootstrap_token_auth_extra_groups: str = field(
         default="", metadata=_flag("bootstrap-token-auth-extra-groups")
     )

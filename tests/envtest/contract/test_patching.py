@@ -241,6 +241,33 @@ async def test_ordinary_writes_are_noted_as_updates(api: Bench) -> None:
     assert entries["changer"]["fieldsV1"] == {"f:data": {"f:b": {}}}
 
 
+async def test_whose_fields_are_whose_can_be_forgotten_until_somebody_applies(api: Bench) -> None:
+    """What the manager does to machines of its own: noting it costs the server as much again."""
+    made = await api.create(api.machines(), machine("m", {"a": "b"}), fieldManager="maker")
+    assert made["metadata"]["managedFields"]
+    forget = {"metadata": {"uid": made["metadata"]["uid"], "managedFields": [{}]}}
+    change = {**forget, "spec": {"providerID": "p"}}
+    for answer in (
+        await api.patch(api.machines("m"), change, fieldManager="changer"),
+        await api.patch(api.machines("m"), {"spec": {"providerID": "q"}}, fieldManager="changer"),
+        await api.patch(api.machines("m") + "/status", {"status": {"lastKnownState": "x"}}),
+    ):
+        assert "managedFields" not in answer["metadata"]
+    assert answer["spec"]["providerID"] == "q"
+    desired = machine("m", {"c": "d"})
+    path = api.machines("m")
+    after = await api.send("PATCH", path, desired, media=APPLY, fieldManager="one")
+    assert after.status == 200, after.text
+    owners = {m["manager"]: m["operation"] for m in after.body["metadata"]["managedFields"]}
+    assert owners == {"one": "Apply", "before-first-apply": "Update"}
+    assert after.body["metadata"]["labels"] == {"a": "b", "c": "d"}
+    last = await api.patch(path, {"spec": {"providerID": "r"}}, fieldManager="changer")
+    entries = {m["manager"]: m["fieldsV1"] for m in last["metadata"]["managedFields"]}
+    assert entries.keys() == {"one", "before-first-apply", "changer"}
+    assert "f:status" not in entries["before-first-apply"]
+    assert entries["changer"] == {"f:spec": {"f:providerID": {}}}
+
+
 async def _apply(api: Bench, manager: str, desired: Document, **query: str) -> int:
     path = api.config_maps(desired["metadata"]["name"])
     answer = await api.send("PATCH", path, desired, media=APPLY, fieldManager=manager, **query)

@@ -32,6 +32,7 @@ DOCUMENTED = {
         "DiskPressure",
         "NetworkUnavailable",
     ),
+    "machine-keep-managed-fields": False,
     "bootstrap-token-auth-extra-groups": "",
     "machine-max-concurrent-replacements": 1,
     "machine-safety-unhealthy-zone-threshold": 0.55,

@@ -198,6 +198,7 @@ class Creation:
             provider_id=vm.provider_id,
             has_target=self._has_target,
             provider_spec=vm.made_with,
+            keep_managed_fields=self._control.defaults.keep_managed_fields,
         )
         return machine if patch is None else await self._control.patch(machine, patch)
 

@@ -20,6 +20,9 @@ MAX_UPDATERS = 10
 """As upstream: beyond so many Update entries, the oldest are joined into one."""
 ANCIENT = "ancient-changes"
 
+BEFORE_FIRST_APPLY = "before-first-apply"
+"""As upstream: who is said to own what nobody was noted for."""
+
 _METADATA_OF_SERVER = (
     "name",
     "namespace",

@@ -15,6 +15,7 @@ from mcm.api.meta import JSONObject
 from mcm.sandbox.apiserver.fields.merging import Removal, merge, surrendered
 from mcm.sandbox.apiserver.fields.ownership import (
     APPLY,
+    BEFORE_FIRST_APPLY,
     UPDATE,
     Owner,
     Owners,
@@ -94,7 +95,9 @@ def server_side_apply(
     kind = type_of_object(applied, schema)
     applied = _without_managed_fields(_without_nulls(applied))
     me = Owner(manager, APPLY, str(applied.get("apiVersion", "")), subresource)
-    before = owners_of(live) or {}
+    before: Owners = owners_of(live) or {}
+    if live is not None and not before:
+        before = _before_first_apply(live, now, subresource, schema)
     last = before[me].fields if me in before else EMPTY
     claimed = paths_of(applied, kind)
     owners = with_entry(before, me, claimed, now)
@@ -180,12 +183,15 @@ def track_update(
     """Return ``new`` with the ownership of what it changes passed to ``manager``.
 
     ``old`` is None for a create. A ``managedFields`` list that the writer sent counts as the state
-    before; a list with one empty entry clears it.
+    before; a list with one empty entry clears it. Of an object without, nobody's changes are noted
+    until somebody applies.
     """
     kind = type_of_object(new, schema)
     me = Owner(manager, UPDATE, str(new.get("apiVersion", "")), subresource)
     sent = owners_of(new)
     before = sent if sent or _is_reset(new) else owners_of(old)
+    if old is not None and not before:
+        return with_owners(new, ())
     changes = compare(
         _before_create(schema) if old is None else _without_managed_fields(old),
         _without_managed_fields(new),
@@ -198,6 +204,17 @@ def track_update(
     mine: FieldSet = owners[me].fields if me in owners else EMPTY
     mine = (mine - changes.removed) | changes.written
     return with_owners(new, capped(with_entry(owners, me, mine, now)).values())
+
+
+def _before_first_apply(
+    live: JSONObject, now: str, subresource: str, schema: JSONObject | None
+) -> Owners:
+    """Who owns what is found at the first apply to an object whose owners nobody noted."""
+    kind = type_of_object(live, schema)
+    found = compare(_before_create(schema), _without_managed_fields(live), kind).written
+    of_status = frozenset(path for path in found if path[0] == "f:status")
+    owner = Owner(BEFORE_FIRST_APPLY, UPDATE, str(live.get("apiVersion", "")), subresource)
+    return with_entry({}, owner, of_status if subresource else found - of_status, now)
 
 
 def _before_create(schema: JSONObject | None) -> JSONObject:
