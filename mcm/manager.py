@@ -119,9 +119,11 @@ class Manager:
         self._electors = self._make_electors()
         self._leases = AllLeases(self._electors)
         self._fence = WithSharedDuties(self._leases)
-        self._control = self._client(control)
+        self._control = self._client(control, "control")
         shared = target is control
-        self._target = self._control if shared else (self._client(target) if target else None)
+        self._target = (
+            self._control if shared else (self._client(target, "target") if target else None)
+        )
         self._control_informers = InformerFactory(
             self._control,
             clock=clock,
@@ -218,10 +220,11 @@ class Manager:
         if self._target_informers is not None:
             yield self._target_informers
 
-    def _client(self, transport: Transport) -> Client:
+    def _client(self, transport: Transport, name: str) -> Client:
         return Client(
             transport,
             clock=self._clock,
+            name=name,
             user_agent=f"mcm/{__version__}",
             fence=self._fence.check,
             metrics=self._client_metrics,

@@ -39,12 +39,14 @@ class Client(ObjectClient):
     """One server, many callers. Every verb raises only :mod:`mcm.client.errors`, what ``fence``
     raises, and ValueError for a request that cannot be meant (an empty name).
 
+    ``name`` is what its metrics call it that are of one client; without one it has none of those.
     ``fence`` is called before each attempt of a write, and again when its bytes leave; it raises to
     forbid it. ``timeout`` limits one attempt, ``budget`` a call with all its retries (both in
-    seconds). Watches are outside ``max_in_flight`` (0: no cap) and ``qps`` (0: no limit), and are
-    never retried here: who watches knows better how to go on. ``progressed`` is told the monotonic
-    time at which an attempt begins, and at which it is over. A client whose ``lane`` is LEASE is
-    meant for the elector: give it no fence, short times, and it never waits behind others.
+    seconds). Watches are outside ``max_in_flight`` (0: no cap), which gives way where the server
+    refuses requests, and ``qps`` (0: no limit), and are never retried here: who watches knows
+    better how to go on. ``progressed`` is told the monotonic time at which an attempt begins, and
+    at which it is over. A client whose ``lane`` is LEASE is meant for the elector: give it no
+    fence, short times, and it never waits behind others.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Client(ObjectClient):
         transport: Transport,
         *,
         clock: Clock,
+        name: str = "",
         user_agent: str = "mcm",
         fence: Callable[[], None] | None = None,
         metrics: ClientMetrics | None = None,
@@ -81,6 +84,8 @@ class Client(ObjectClient):
         self._tracer = tracer
         self._progressed = progressed
         self._throttle = Throttle(clock=clock, max_in_flight=max_in_flight, qps=qps, burst=burst)
+        if metrics is not None and name:
+            metrics.limited(name, lambda: self._throttle.allowed)
 
     async def perform(self, call: Call, read: Callable[[Response], R]) -> R:
         """Send ``call`` until it succeeds, may not be repeated, or its time is used up."""

@@ -6,10 +6,11 @@ label of the original is replaced by ``resource``, as one client speaks to one s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from mcm.client.errors import ApiError, KubeError
 from mcm.metrics import exponential_buckets
@@ -55,6 +56,12 @@ class ClientMetrics:
             buckets=_BUCKETS,
             registry=registry,
         )
+        self._allowed = Gauge(
+            "rest_client_in_flight_limit",
+            "Most requests under way at once: fewer than allowed where the server refuses some.",
+            ("client",),
+            registry=registry,
+        )
         # Three at each request: to find a series again costs the library ten times what it costs
         # to remember it.
         self._requests = cache(requests.labels)
@@ -70,6 +77,10 @@ class ClientMetrics:
 
     def retried(self, code: str, *, verb: str, resource: str) -> None:
         self._retries.labels(code, verb, resource).inc()
+
+    def limited(self, client: str, allowed: Callable[[], int]) -> None:
+        """Show how many requests of ``client`` may be under way, whenever somebody looks."""
+        self._allowed.labels(client).set_function(allowed)
 
     def waited(self, seconds: float, *, verb: str) -> None:
         self._waiting(verb).observe(seconds)

@@ -32,9 +32,9 @@ class Throttle:
         self.in_flight = 0
 
     @property
-    def allowed(self) -> int | None:
-        """How many may be in flight at the moment; None: any number."""
-        return self._limit.now_allowed if self._limit is not None else None
+    def allowed(self) -> int:
+        """How many may be in flight at the moment; 0: any number."""
+        return self._limit.now_allowed if self._limit is not None else 0
 
     async def enter(self) -> None:
         """Wait for a token and a turn."""

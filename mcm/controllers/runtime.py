@@ -183,7 +183,7 @@ class Controller:
         self._reconcile = reconcile
         self._workers = workers
         self._clock = clock
-        self._metrics = metrics
+        self._metrics = metrics.of_controller(name, workers=workers) if metrics else None
         self._warn = warn
         self._slow_after = slow_after
         self._stop_grace = stop_grace
@@ -198,8 +198,6 @@ class Controller:
         # Which unexpected error was last reported with a traceback, by key.
         self._reported: dict[str, str] = {}
         self._in_work: dict[str, Reconcile] = {}
-        if metrics is not None:
-            metrics.start_at_zero(name, workers=workers)
 
     async def run(self) -> None:
         """Work until the queue is shut down and empty, or until cancelled.
@@ -299,7 +297,7 @@ class Controller:
             for note in reconcile.repeated:
                 self._tell_repeated(key, note)
             if self._metrics is not None:
-                self._metrics.reconciles.labels(self.name, result.value).inc()
+                self._metrics.reconciles[result].inc()
             span.set("mcm.result", result.value)
 
     def _traced(self, key: str) -> AbstractContextManager[Span]:
@@ -355,7 +353,7 @@ class Controller:
             log.debug("%s %s: %s; again in %.3f s", self.name, key, one_line(error), delay)
             return Result.ERROR
         if self._metrics is not None:
-            self._metrics.errors.labels(self.name).inc()
+            self._metrics.errors.inc()
         if failure is Failure.TERMINAL:
             self._reported.pop(key, None)
             self.queue.forget(key)
@@ -374,7 +372,7 @@ class Controller:
 
     def _tell_repeated(self, key: str, note: str) -> None:
         if self._metrics is not None:
-            self._metrics.repeated.labels(self.name).inc()
+            self._metrics.repeated.inc()
         if self._warn is not None:
             self._warn(key, "NotConverging", note)
         else:
@@ -398,21 +396,21 @@ class Controller:
         started = self._clock.monotonic()
         watchdog = _Watchdog(self._slow_after, lambda: self._report_slow(key, started))
         if self._metrics is not None:
-            self._metrics.active.labels(self.name).inc()
+            self._metrics.active.inc()
         try:
             yield
         finally:
             watchdog.stop()
             if self._metrics is not None:
                 took = self._clock.monotonic() - started
-                self._metrics.active.labels(self.name).dec()
-                self._metrics.duration.labels(self.name).observe(took)
+                self._metrics.active.dec()
+                self._metrics.duration.observe(took)
 
     def _report_slow(self, key: str, started: float) -> None:
         running = self._clock.monotonic() - started
         log.warning("%s %s: reconcile still runs after %.0f s", self.name, key, running)
         if self._metrics is not None and running < 2 * self._slow_after:
-            self._metrics.slow.labels(self.name).inc()
+            self._metrics.slow.inc()
 
 
 def _checked(outcome: object) -> Outcome:

@@ -17,6 +17,8 @@ mcm_controller_max_workers              gauge      how many may run at once
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import final
 
@@ -35,6 +37,19 @@ class Result(StrEnum):
     CONFLICT = "conflict"
     ERROR = "error"
     TERMINAL = "terminal"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OneController:
+    """The series of one controller."""
+
+    reconciles: Mapping[Result, Counter]
+    errors: Counter
+    duration: Histogram
+    slow: Counter
+    repeated: Counter
+    active: Gauge
 
 
 @final
@@ -83,10 +98,16 @@ class ControllerMetrics:
             registry=registry,
         )
 
-    def start_at_zero(self, controller: str, *, workers: int) -> None:
+    def of_controller(self, controller: str, *, workers: int) -> OneController:
         """Create all series of a controller, so that rates are right from its first failure."""
-        for result in Result:
-            self.reconciles.labels(controller, result.value)
-        for family in (self.errors, self.duration, self.slow, self.repeated, self.active):
-            family.labels(controller)
         self.workers.labels(controller).set(workers)
+        return OneController(
+            reconciles={
+                result: self.reconciles.labels(controller, result.value) for result in Result
+            },
+            errors=self.errors.labels(controller),
+            duration=self.duration.labels(controller),
+            slow=self.slow.labels(controller),
+            repeated=self.repeated.labels(controller),
+            active=self.active.labels(controller),
+        )
