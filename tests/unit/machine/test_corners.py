@@ -10,6 +10,7 @@ from mcm.api.core import NODES, SECRETS, VOLUME_ATTACHMENTS
 from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.controllers.machine.creation import bootstrap_token
+from mcm.controllers.machine.creation.known_tokens import object_name
 from mcm.driver import Code
 from tests.unit.machine.bench import NAMESPACE, Bench, bench, on_bench
 
@@ -90,7 +91,7 @@ async def test_a_token_id_that_another_machine_has_is_left_to_it() -> None:
         b.driver.latency = 5.0
         await b.make_machine()
         machine = await b.machine()
-        taken = bootstrap_token.object_name(bootstrap_token.token_id(machine, 0))
+        taken = object_name(bootstrap_token.token_id(machine, 0))
         foreign: JSONObject = {
             "metadata": {"name": taken},
             "type": "bootstrap.kubernetes.io/token",

@@ -12,9 +12,9 @@ import hashlib
 import logging
 import secrets
 import string
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import final
 
@@ -40,6 +40,7 @@ from mcm.controllers.machine.creation.go_tokens import (
     may_join_yet,
     sharers,
 )
+from mcm.controllers.machine.creation.known_tokens import KnownTokens, Token, object_name
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 
 logger = logging.getLogger(__name__)
@@ -58,28 +59,6 @@ _WHOLE_SECOND = timedelta(seconds=1)
 _EXPIRATION = "expiration"
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One bootstrap token; the secret part hides from ``repr``."""
-
-    id: str
-    secret: str = field(repr=False)
-    expires: datetime
-    uid: str = ""
-    """The UID of its Secret, once that is known."""
-    of_go: bool = False
-    """The Go original made it: machines of like names may have been made with it, too."""
-
-    @property
-    def text(self) -> str:
-        return f"{self.id}.{self.secret}"
-
-    @property
-    def object_name(self) -> str:
-        return object_name(self.id)
-
-
 class TokenRefused(Exception):
     """The target cluster refuses the token's Secret. The text says why and what would help."""
 
@@ -96,7 +75,7 @@ class BootstrapTokens:
         self,
         control: ControlCluster,
         target: TargetCluster,
-        known: MutableMapping[str, Token | None],
+        known: KnownTokens,
         *,
         time: CreationTime,
     ) -> None:
@@ -115,7 +94,7 @@ class BootstrapTokens:
             if known is not None and (kept := await self._kept(machine, known, needed)):
                 return kept
             for id_ in token_ids(machine):
-                if self._is_used_by_another(machine, id_):
+                if self._known.is_used_by_another(machine.metadata.uid, id_):
                     continue  # asking would cost a write and a read
                 new = new_token(id_, self._expiration(machine))
                 token = await self._publish(machine, new)
@@ -229,14 +208,6 @@ class BootstrapTokens:
             return None
         return replace(found.token, of_go=True)
 
-    def _is_used_by_another(self, machine: Machine, id_: str) -> bool:
-        """Tell whether another machine is known to use the id: names of two may end alike."""
-        return any(
-            token is not None and token.id == id_ and not token.of_go
-            for uid, token in self._known.items()
-            if uid != machine.metadata.uid
-        )
-
     def _is_shared(self, machine: Machine, token: Token) -> bool:
         """Tell whether others may have been made with this token, who have not joined yet: the
         last of them takes it away."""
@@ -281,10 +252,6 @@ def token_ids(machine: Machine) -> Iterator[str]:
         yield given
     for attempt in range(_TRIES):
         yield token_id(machine, attempt)
-
-
-def object_name(id_: str) -> str:
-    return f"bootstrap-token-{id_}"
 
 
 def new_token(id_: str, expires: datetime) -> Token:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from urllib.parse import quote_plus
 
 from mcm.api.machine import Machine
-from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens, Token
+from mcm.controllers.machine.creation.bootstrap_token import BootstrapTokens
+from mcm.controllers.machine.creation.known_tokens import Token
 
 USER_DATA = "userData"
 TOKEN_PLACEHOLDER = "<<BOOTSTRAP_TOKEN>>"

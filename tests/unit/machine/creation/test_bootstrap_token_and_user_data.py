@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcm.api.core import Secret
 from mcm.controllers.machine.creation import bootstrap_token
-from mcm.controllers.machine.creation.bootstrap_token import Token
+from mcm.controllers.machine.creation.known_tokens import Token
 from mcm.controllers.machine.creation.user_data import filled as fill_in
 from mcm.controllers.machine.creation.user_data import needs_token
 from tests.unit.machine.objects import after, machine

@@ -16,7 +16,8 @@ from mcm.api.names import ANNOTATION_EFFECTIVE_CREATION_TIMEOUT
 from mcm.api.timestamps import parse_rfc3339
 from mcm.client.errors import RequestTimeout
 from mcm.client.transport import Request
-from mcm.controllers.machine.creation.bootstrap_token import object_name, token_id
+from mcm.controllers.machine.creation.bootstrap_token import token_id
+from mcm.controllers.machine.creation.known_tokens import object_name
 from mcm.driver import Code
 from tests.unit.machine.bench import EPOCH, NAMESPACE, Bench, bench, on_bench, with_settings
 

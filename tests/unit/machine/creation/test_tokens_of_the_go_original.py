@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from mcm.api.core import SECRETS
 from mcm.api.meta import JSONObject
-from mcm.controllers.machine.creation.bootstrap_token import object_name, token_ids
+from mcm.controllers.machine.creation.bootstrap_token import token_ids
 from mcm.controllers.machine.creation.go_tokens import belongs_to, go_token_id, sharers
+from mcm.controllers.machine.creation.known_tokens import object_name
 from mcm.driver import Code
 from tests.unit.machine.bench import EPOCH, Bench, bench, on_bench
 from tests.unit.machine.creation.test_token_of_a_machine import tokens
