@@ -6,7 +6,7 @@ the record.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
@@ -65,12 +65,30 @@ class DrainMemory:
         self._asked: dict[str, Asked] = {}
         self.began_at: float | None = None
         """When this process first looked at the Node, which was marked by then."""
-        self.watched = Watched()
+        self._watched = Watched()
+        self._when_watched: Callable[[Watched], None] | None = None
         self.let_go: set[str] = set()
         """The volumes that were waited for too long already."""
         self.interruption = Interruption()
         self._remarked: set[tuple[str, RemarkKind]] = set()
         self._remarks: list[str] = []
+
+    @property
+    def watched(self) -> Watched:
+        """What can let the drain go on, as its last pass had it."""
+        return self._watched
+
+    @watched.setter
+    def watched(self, watched: Watched) -> None:
+        self._watched = watched
+        if self._when_watched is not None:
+            self._when_watched(watched)
+
+    def when_watched(self, told: Callable[[Watched], None] | None) -> None:
+        """Have ``told`` called with what is watched, now and at each change; None: no more."""
+        self._when_watched = told
+        if told is not None:
+            told(self._watched)
 
     @property
     def asked(self) -> Mapping[str, Asked]:

@@ -7,25 +7,14 @@ from datetime import datetime
 from typing import final
 
 from mcm.controllers.machine.backoff import MachineBackoff
-from mcm.controllers.machine.creation.bootstrap_token import Token
 from mcm.controllers.machine.creation.deadline import FirstSight
+from mcm.controllers.machine.creation.known_tokens import KnownTokens
 from mcm.controllers.machine.creation.obstacles import Obstacles
 from mcm.controllers.machine.creation.shared_backoff import SharedBackoff
+from mcm.controllers.machine.drains_under_way import DrainsUnderWay
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.node.changes import Refusal
 from mcm.controllers.provider import Places
-from mcm.drain.memory import DrainMemory
-from mcm.drain.watch import DrainWatch
-
-
-@final
-@dataclass(slots=True)
-class Drain:
-    """What is remembered of one drain under way."""
-
-    machine_key: str
-    memory: DrainMemory
-    watch: DrainWatch
 
 
 @final
@@ -54,9 +43,8 @@ class Memory:
     backoff: MachineBackoff
     places: Places
     hot_updates: HotUpdatePace
-    tokens: dict[str, Token | None] = field(default_factory=dict)
-    """None: seen to be gone."""
-    drains: dict[str, Drain] = field(default_factory=dict)
+    tokens: KnownTokens = field(default_factory=KnownTokens)
+    drains: DrainsUnderWay = field(default_factory=DrainsUnderWay)
     shared: SharedBackoff
     obstacles: Obstacles = field(default_factory=Obstacles)
     first_sights: dict[str, FirstSight] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from mcm.controllers.machine.draining.telling import DrainTelling
 from mcm.controllers.machine.draining.trouble import lasting_trouble
 from mcm.controllers.machine.draining.volume_ids import VolumeIds
 from mcm.controllers.machine.draining.wishes import wish_on_machine
-from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.drains_under_way import Drain
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster
 from mcm.drain.engine import DrainEngine

@@ -8,7 +8,7 @@ from mcm.api.machine import Machine, MachineStatus
 from mcm.controllers.machine.draining.condition import DrainShown, shown, withdrawn
 from mcm.controllers.machine.draining.metrics import DrainMetrics
 from mcm.controllers.machine.draining.news import News, again_at, ended, news_of, told_before
-from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.drains_under_way import Drain
 from mcm.controllers.machine.own_conditions import OwnCondition, find_own
 from mcm.controllers.machine.ports import ControlCluster
 from mcm.drain.execution import Verb

@@ -6,12 +6,12 @@ its pods changed what it allows, when volumes on their way did, and when what ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from mcm.api.core import Node, Pod, PodDisruptionBudget, VolumeAttachment
 from mcm.api.machine import Machine
 from mcm.controllers.indexes import machines_on
-from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.drains_under_way import DrainsUnderWay
 from mcm.drain.pods import is_finished, is_ready
 from mcm.drain.volumes import claim_keys_of
 from mcm.informers import Change, Store
@@ -19,9 +19,7 @@ from mcm.informers import Change, Store
 _SCHEDULED = "PodScheduled"
 
 
-def of_pod(
-    change: Change[Pod], machines: Store[Machine], drains: Mapping[str, Drain]
-) -> Iterator[str]:
+def of_pod(change: Change[Pod], machines: Store[Machine], drains: DrainsUnderWay) -> Iterator[str]:
     """Yield the machine that drains the pod's Node, if the pod's way out went on, or what budgets
     make of it; and those whose volumes the pod is to take over. ``drains`` are those under way, by
     machine UID."""
@@ -42,45 +40,39 @@ def of_pod(
         yield from _awaiting_claims(change.object, drains)
 
 
-def _awaiting_claims(pod: Pod, drains: Mapping[str, Drain]) -> Iterator[str]:
-    claims = frozenset(claim_keys_of(pod))
-    for drain in drains.values() if claims else ():
-        if not claims.isdisjoint(drain.memory.watched.claims):
+def _awaiting_claims(pod: Pod, drains: DrainsUnderWay) -> Iterator[str]:
+    for claim in dict.fromkeys(claim_keys_of(pod)):
+        for drain in drains.awaiting_claim(claim):
             yield drain.machine_key
 
 
-def of_budget(change: Change[PodDisruptionBudget], drains: Iterable[Drain]) -> Iterator[str]:
+def of_budget(change: Change[PodDisruptionBudget], drains: DrainsUnderWay) -> Iterator[str]:
     """Yield the machines whose drains this budget holds back, if it may say something else now."""
     old, new = change.old, change.new
     if change.resync or (old and new and _says(old) == _says(new)):
         return
-    key = change.object.metadata.key
-    for drain in drains:
-        if key in drain.memory.watched.budgets:
-            yield drain.machine_key
+    for drain in drains.held_by(change.object.metadata.key):
+        yield drain.machine_key
 
 
-def of_freed_budgets(namespace: str, drains: Iterable[Drain]) -> Iterator[str]:
+def of_freed_budgets(namespace: str, drains: DrainsUnderWay) -> Iterator[str]:
     """Yield the machines whose drains budgets of that namespace hold back: what another drain was
     about to use up is left."""
-    prefix = f"{namespace}/"
-    for drain in drains:
-        if any(key.startswith(prefix) for key in drain.memory.watched.budgets):
-            yield drain.machine_key
+    for drain in drains.held_in(namespace):
+        yield drain.machine_key
 
 
-def of_attachment(change: Change[VolumeAttachment], drains: Iterable[Drain]) -> Iterator[str]:
+def of_attachment(change: Change[VolumeAttachment], drains: DrainsUnderWay) -> Iterator[str]:
     """Yield the machines from whose Nodes that volume is on its way."""
     if change.resync:
         return
     volume = change.object.spec.source.persistent_volume_name
-    for drain in drains:
-        if volume and volume in drain.memory.watched.volumes:
-            yield drain.machine_key
+    for drain in drains.awaiting_volume(volume) if volume else ():
+        yield drain.machine_key
 
 
 def of_node(
-    change: Change[Node], machines: Store[Machine], drains: Mapping[str, Drain]
+    change: Change[Node], machines: Store[Machine], drains: DrainsUnderWay
 ) -> Iterator[str]:
     """Yield the machine of a Node whose volumes on their way went on, as its status tells."""
     old, new = change.old, change.new

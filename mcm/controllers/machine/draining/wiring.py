@@ -50,7 +50,7 @@ def build_engine(
     stores = DrainStores.of(informers)
 
     def freed(namespace: str) -> None:
-        enqueue(queue, wakeups.of_freed_budgets(namespace, memory.drains.values()))
+        enqueue(queue, wakeups.of_freed_budgets(namespace, memory.drains))
 
     def has_turn(node: str) -> None:
         enqueue(queue, [machine.metadata.key for machine in machines_on(control.machines, node)])
@@ -128,10 +128,10 @@ def _listen(
 
     def of_budget(change: Change[PodDisruptionBudget]) -> Iterable[str]:
         disruptions.budget_changed(change.object.metadata.key, change.new)
-        return wakeups.of_budget(change, drains.values())
+        return wakeups.of_budget(change, drains)
 
     def of_attachment(change: Change[VolumeAttachment]) -> Iterable[str]:
-        return wakeups.of_attachment(change, drains.values())
+        return wakeups.of_attachment(change, drains)
 
     def can_observe_or_not() -> None:
         enqueue(queue, [drain.machine_key for drain in drains.values()])

@@ -20,7 +20,7 @@ from mcm.api.names import (
     LABEL_SELECTED_FOR_UPDATE,
 )
 from mcm.controllers.indexes import machines_on
-from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.drains_under_way import Drain
 from mcm.informers import Change, Store
 
 _LABELS = (

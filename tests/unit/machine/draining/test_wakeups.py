@@ -23,7 +23,7 @@ from mcm.api.machine import Machine
 from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine.draining import wakeups
-from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.drains_under_way import Drain, DrainsUnderWay
 from mcm.drain.memory import DrainMemory, Watched
 from mcm.drain.request import Purpose
 from mcm.drain.watch import DrainWatch
@@ -43,9 +43,9 @@ def machines(*items: Machine) -> Store[Machine]:
 DRAINED = machines(machine("a", node="n", deleted=BORN), machine("b", node="m"))
 
 
-def drains(**watched: Watched) -> dict[str, Drain]:
+def drains(**watched: Watched) -> DrainsUnderWay:
     """``a`` and ``b`` are machines."""
-    found = {}
+    found = DrainsUnderWay()
     for name, what in watched.items():
         memory = DrainMemory(random.Random(1))
         memory.watched = what
@@ -77,8 +77,8 @@ def test_a_pod_wakes_a_drain_when_its_way_out_went_on(
     old: Pod | None, new: Pod | None, expected: list[str]
 ) -> None:
     before, after = (None if p is None else on_node(p) for p in (old, new))
-    assert keys(wakeups.of_pod(Change(before, after), DRAINED, {})) == expected
-    assert keys(wakeups.of_pod(Change(before, after, resync=True), DRAINED, {})) == []
+    assert keys(wakeups.of_pod(Change(before, after), DRAINED, drains())) == expected
+    assert keys(wakeups.of_pod(Change(before, after, resync=True), DRAINED, drains())) == []
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -92,7 +92,7 @@ def test_what_budgets_look_at_wakes_a_drain_that_they_hold(*, held: bool) -> Non
 
 
 def test_a_pod_of_a_machine_that_stays_wakes_nobody() -> None:
-    assert keys(wakeups.of_pod(Change(None, on_node(pod("p"), "m")), DRAINED, {})) == []
+    assert keys(wakeups.of_pod(Change(None, on_node(pod("p"), "m")), DRAINED, drains())) == []
 
 
 def test_a_pod_wakes_a_machine_that_stays_if_it_is_being_drained() -> None:
@@ -114,7 +114,7 @@ def test_a_successor_wakes_the_drain_whose_volumes_it_takes_over() -> None:
 
 HELD = drains(
     a=Watched(budgets=frozenset({"default/b"})), b=Watched(budgets=frozenset({"other/b"}))
-).values()
+)
 
 
 def test_a_budget_wakes_the_drains_it_holds_back_once_it_says_something_else() -> None:
@@ -141,7 +141,7 @@ def attachment(volume: str, *, attached: bool = True) -> VolumeAttachment:
 
 
 def test_an_attachment_wakes_the_drain_whose_volume_it_is() -> None:
-    under_way = drains(a=Watched(volumes=frozenset({"pv"})), b=Watched()).values()
+    under_way = drains(a=Watched(volumes=frozenset({"pv"})), b=Watched())
     change = Change(attachment("pv", attached=False), attachment("pv"))
     assert keys(wakeups.of_attachment(change, under_way)) == ["ns/a"]
     assert keys(wakeups.of_attachment(Change(None, attachment("")), under_way)) == []

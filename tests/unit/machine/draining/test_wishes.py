@@ -13,7 +13,7 @@ from mcm.api.machine import Machine
 from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine.draining.wishes import changed_on_machine, changed_on_node
-from mcm.controllers.machine.memory import Drain
+from mcm.controllers.machine.drains_under_way import Drain
 from mcm.drain.memory import DrainMemory
 from mcm.drain.request import Purpose
 from mcm.drain.watch import DrainWatch
