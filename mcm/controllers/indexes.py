@@ -57,6 +57,11 @@ def machines_of_class(machines: Store[Machine], class_key: str) -> Sequence[Mach
     return machines.by_index(_BY_CLASS, class_key)
 
 
+def has_machines(machines: Store[Machine], class_key: str) -> bool:
+    """Tell whether any machine is of that class."""
+    return machines.count_by_index(_BY_CLASS, class_key) > 0
+
+
 def class_keys_of(machine: Machine) -> Sequence[str]:
     """Return the key of the machine's class, if it names one of our kind."""
     class_ = machine.spec.class_

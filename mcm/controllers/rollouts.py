@@ -16,7 +16,7 @@ from mcm.api.names import (
     ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM,
     SCALE_DOWN_DISABLED_VALUE,
 )
-from mcm.controllers.owning import children_of, index_by_owner
+from mcm.controllers.owning import children_of, count_children, index_by_owner
 from mcm.informers.store import Store
 
 KEPT_FROM_AUTOSCALER: Final = {
@@ -63,6 +63,6 @@ class Rollouts:
             return False
         return any(
             s.metadata.uid != own.metadata.uid
-            and (s.spec.replicas or children_of(self._machines, s.metadata.uid))
+            and (s.spec.replicas or count_children(self._machines, s.metadata.uid))
             for s in children_of(self._sets, owner.uid)
         )

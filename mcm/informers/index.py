@@ -37,6 +37,9 @@ class Index(Generic[T]):
     def find(self, value: str) -> Sequence[T]:
         return tuple(map(self._objects.__getitem__, self._buckets.get(value, ())))
 
+    def count(self, value: str) -> int:
+        return len(self._buckets.get(value, ()))
+
     def values(self) -> Sequence[str]:
         """Return every value that at least one object has."""
         return tuple(self._buckets)

@@ -85,6 +85,10 @@ class Store(Generic[T]):
         """Return the objects that have ``value``. Raises KeyError for an unknown index."""
         return self._indexes[name].find(value)
 
+    def count_by_index(self, name: str, value: str) -> int:
+        """Return how many objects have ``value``, however many that are, at one price."""
+        return self._indexes[name].count(value)
+
     def index_values(self, name: str) -> Sequence[str]:
         """Return the values that at least one object has."""
         return self._indexes[name].values()

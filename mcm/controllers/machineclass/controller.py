@@ -8,7 +8,7 @@ from mcm.api.machine import MACHINE_CLASSES, MACHINES
 from mcm.api.names import MACHINE_FINALIZER
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.finalizers import InUse, build_in_use, keeping
-from mcm.controllers.indexes import class_keys_of, index_machines, machines_of_class
+from mcm.controllers.indexes import class_keys_of, has_machines, index_machines
 from mcm.controllers.runtime import Controller
 
 NAME = "machineclass"
@@ -24,7 +24,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         users=MACHINES,
         uses=class_keys_of,
         told_at=("spec.class",),
-        is_used=lambda class_: bool(machines_of_class(machines, class_.metadata.key)),
+        is_used=lambda class_: has_machines(machines, class_.metadata.key),
         decide=keeping(MACHINE_FINALIZER),
     )
     return (build_in_use(ctx, NAME, in_use, used_from=informers, users_from=informers),)

@@ -18,9 +18,9 @@ from mcm.controllers.overshooting.explanation import Situation, froze, unfroze
 from mcm.controllers.overshooting.forced_unfreezes import ForcedUnfreezes
 from mcm.controllers.overshooting.freeze_events import FreezeEvents, Note, Reasons
 from mcm.controllers.overshooting.labelling import freezing, unfreezing
-from mcm.controllers.overshooting.limits import SetLimits
+from mcm.controllers.overshooting.limits import Limits, SetLimits
 from mcm.controllers.overshooting.metrics import FreezeMetrics
-from mcm.controllers.owning import children_of
+from mcm.controllers.owning import children_of, count_children
 from mcm.controllers.preconditions import for_this_version
 from mcm.controllers.runtime import DONE, Outcome
 from mcm.events import EventSink
@@ -67,54 +67,67 @@ class SetFreeze:
             return DONE
         if machine_set.metadata.deletion_timestamp is not None:
             return DONE  # it makes no machines in any case
-        machines = children_of(self._machines, machine_set.metadata.uid)
-        situation = Situation.of(machine_set, machines, self._limits.of(machine_set))
-        action = decide(self._seen(machine_set, situation))
+        limits = self._limits.of(machine_set)
+        action = decide(self._seen(machine_set, limits))
         if action is Action.KEEP:
-            self._observe(machine_set, situation)
+            self._observe(machine_set, limits)
         else:
-            await self._carry_out(machine_set, situation, action)
+            await self._carry_out(machine_set, limits, action)
         return self._look_again(key)
 
-    def _seen(self, machine_set: MachineSet, situation: Situation) -> SetSeen:
+    def _seen(self, machine_set: MachineSet, limits: Limits | None) -> SetSeen:
+        """A number tells; only what is said of it takes a look at the machines."""
         meta = machine_set.metadata
         return SetSeen(
-            machines=situation.machines,
-            limits=situation.limits,
+            machines=count_children(self._machines, meta.uid),
+            limits=limits,
             frozen=is_frozen(meta),
             asked=is_unfreeze_asked(meta),
             spared=self._forced.left(meta.key) > 0,
         )
 
-    def _observe(self, machine_set: MachineSet, situation: Situation) -> None:
+    def _observe(self, machine_set: MachineSet, limits: Limits | None) -> None:
         """Tell of what others did, and of an own act that was never answered."""
         shown = any(c.type == CONDITION_FROZEN for c in machine_set.status.conditions)
         frozen = is_frozen(machine_set.metadata)
-        self._events.observe(machine_set, _note_on(situation), frozen=frozen, shown=shown)
+        self._events.observe(
+            machine_set, self._note_on(machine_set, limits), frozen=frozen, shown=shown
+        )
 
     async def _carry_out(
-        self, machine_set: MachineSet, situation: Situation, action: Action
+        self, machine_set: MachineSet, limits: Limits | None, action: Action
     ) -> None:
         meta = machine_set.metadata
         freeze = action is Action.FREEZE
         if is_unfreeze_asked(meta):
             self._forced.note(meta.key)
+        note = self._note_on(machine_set, limits, at_once=True)
         change = freezing() if freeze else unfreezing(meta)
         await self._writer.patch(
             MACHINE_SETS, meta.name, for_this_version(meta, change), namespace=meta.namespace
         )
         if freeze or is_frozen(meta):
             self._metrics.decided(action)
-            self._events.tell(machine_set, _note_on(situation), frozen=freeze)
+            self._events.tell(machine_set, note, frozen=freeze)
 
     def _look_again(self, key: str) -> Outcome:
         left = self._forced.left(key)
         periodic = Outcome(self._period, _PERIODIC) if self._period else DONE
         return Outcome(left, _SETTLED).sooner(periodic) if left else periodic
 
+    def _note_on(
+        self, machine_set: MachineSet, limits: Limits | None, *, at_once: bool = False
+    ) -> Note:
+        """Return what tells of the set as it is when that is asked for, or as it is now."""
 
-def _note_on(situation: Situation) -> Note:
-    def note(*, frozen: bool) -> str:
-        return froze(situation) if frozen else unfroze(situation)
+        def look() -> Situation:
+            machines = children_of(self._machines, machine_set.metadata.uid)
+            return Situation.of(machine_set, machines, limits)
 
-    return note
+        seen = look() if at_once else None
+
+        def note(*, frozen: bool) -> str:
+            situation = seen or look()
+            return froze(situation) if frozen else unfroze(situation)
+
+        return note

@@ -35,6 +35,7 @@ from mcm.controllers.owning.deletion import delete_children
 from mcm.controllers.owning.ending import Ending, ending_of
 from mcm.controllers.owning.index import (
     children_of,
+    count_children,
     index_by_owner,
     index_by_uid,
     orphans_for,
@@ -53,6 +54,7 @@ __all__ = [
     "abandoned_for",
     "children_of",
     "controller_reference",
+    "count_children",
     "create_or_find",
     "delete_children",
     "ending_of",

@@ -26,6 +26,11 @@ def children_of(store: Store[T], owner_uid: str) -> Sequence[T]:
     return store.by_index(_BY_CONTROLLER, owner_uid)
 
 
+def count_children(store: Store[T], owner_uid: str) -> int:
+    """Return how many ``children_of`` returns, without looking at them."""
+    return store.count_by_index(_BY_CONTROLLER, owner_uid)
+
+
 def orphans_for(store: Store[T], selector: LabelSelector | None, namespace: str) -> Sequence[T]:
     """Return the objects of ``namespace`` without a controller which ``selector`` matches.
 
