@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from mcm.api.meta import T
 from mcm.controllers import causes
+from mcm.controllers.pacing import Pacing
 from mcm.controllers.write_guard import author_of
 from mcm.informers import Change, Informer
 from mcm.workqueue import INITIAL_PRIORITY, WorkQueue
@@ -17,13 +18,15 @@ def enqueue_changes(
     keys_of: Callable[[Change[T]], Iterable[str]],
     *,
     skip_own: bool = False,
+    pacing: Pacing | None = None,
 ) -> None:
     """Register the handler that adds what ``keys_of`` says a change concerns.
 
     What a first list or a resync tells is no news: it waits behind what is, but not for ever.
     With ``skip_own`` a reconcile's own writes do not bring its key back. That is for controllers
     (named as the queue is) whose reconcile itself does all that its writes make due, or returns an
-    Outcome. What holds more than the write is news to its writer too.
+    Outcome. What holds more than the write is news to its writer too. With ``pacing`` a key waits
+    as long as that says.
     """
 
     def handle(change: Change[T]) -> None:
@@ -33,7 +36,7 @@ def enqueue_changes(
         if causes.told():
             keys = tuple(keys)
             causes.note_change(queue, keys, informer.resource.plural, change)
-        enqueue(queue, keys, initial=change.initial or change.resync)
+        enqueue(queue, keys, initial=change.initial or change.resync, pacing=pacing)
 
     informer.add_handler(handle)
 
@@ -45,8 +48,17 @@ def others_news(controller: str, change: Change[T], keys: Iterable[str]) -> Iter
             yield key
 
 
-def enqueue(queue: WorkQueue[str], keys: Iterable[str], *, initial: bool = False) -> None:
-    """Add ``keys``; with ``initial`` behind whatever is added without."""
+def enqueue(
+    queue: WorkQueue[str],
+    keys: Iterable[str],
+    *,
+    initial: bool = False,
+    pacing: Pacing | None = None,
+) -> None:
+    """Add ``keys``, when ``pacing`` says; with ``initial`` behind whatever is added without."""
     priority = INITIAL_PRIORITY if initial else 0
     for key in keys:
-        queue.add(key, priority=priority)
+        if pacing is not None and (wait := pacing.wait(key)):
+            queue.add_after(key, wait, priority=priority)
+        else:
+            queue.add(key, priority=priority)

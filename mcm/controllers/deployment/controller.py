@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcm.api.core import NODES
-from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
+from mcm.api.machine import (
+    MACHINE_DEPLOYMENTS,
+    MACHINE_SETS,
+    MACHINES,
+    Machine,
+    MachineDeployment,
+    MachineSet,
+)
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.deployment.fleet import OWNERSHIP
 from mcm.controllers.deployment.in_place_update.hand_over import HandOver
@@ -24,8 +31,10 @@ from mcm.controllers.deployment.surge_pool.membership import (
 from mcm.controllers.enqueue import enqueue, enqueue_changes
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.overshooting.limits import Margins, SetLimits
-from mcm.controllers.owning import index_by_owner, wake_owners
+from mcm.controllers.owning import children_of, count_children, index_by_owner, wake_owners
+from mcm.controllers.pacing import Pacing
 from mcm.controllers.runtime import Controller
+from mcm.informers import Store
 
 NAME = "machinedeployment"
 
@@ -52,19 +61,35 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         wake=lambda keys: enqueue(queue, keys),
         limits=SetLimits(deployments.store, Margins.of(ctx.options)),
     )
-    wake_owners(queue, OWNERSHIP, deployments, sets)
+    pacing = Pacing(
+        ctx.clock,
+        lambda key: _count_machines(deployments.store.get(key), sets.store, machines.store),
+    )
+    wake_owners(queue, OWNERSHIP, deployments, sets, pacing=pacing)
     enqueue_changes(queue, deployments, lambda c: concerned_by_member(c, deployments.store))
     enqueue_changes(queue, sets, lambda c: concerned_by_set(c, deployments.store))
     enqueue_changes(queue, machines, lambda c: concerned_by_orphan(c, deployments.store))
     if ctx.target_informers is not None and owners is not None:
         found, known = Deployments(deployments.store, sets.store), owners
         nodes = ctx.target_informers.informer(NODES)
-        enqueue_changes(queue, machines, lambda change: keys_of_machine_change(change, found))
-        enqueue_changes(queue, nodes, lambda change: keys_of_node_change(change, known, found))
+        enqueue_changes(
+            queue, machines, lambda change: keys_of_machine_change(change, found), pacing=pacing
+        )
+        enqueue_changes(
+            queue, nodes, lambda change: keys_of_node_change(change, known, found), pacing=pacing
+        )
     workers = ctx.options.concurrent_syncs
-    return (
-        ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=deployments),
-    )
+    reconcile = pacing.of(reconciler.reconcile)
+    return (ctx.controller(NAME, queue, reconcile, workers=workers, regards=deployments),)
+
+
+def _count_machines(
+    deployment: MachineDeployment | None, sets: Store[MachineSet], machines: Store[Machine]
+) -> int:
+    if deployment is None:
+        return 0
+    owned = children_of(sets, deployment.metadata.uid)
+    return sum(count_children(machines, s.metadata.uid) for s in owned)
 
 
 def _node_owners(ctx: ControllerContext) -> NodeOwners | None:

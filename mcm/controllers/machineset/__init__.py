@@ -1,7 +1,7 @@
 """The MachineSet controller: keeps as many machines as ``spec.replicas`` says.
 
 It promises: never a machine more than wanted, also when answers get lost; the same victims for the
-same snapshot (:mod:`mcm.controllers.replicas.deletion_order`); at most :data:`.scaling.BURST`
+same snapshot (:mod:`mcm.controllers.replicas.deletion_order`); at most :func:`.scaling.burst`
 creations or deletions in a pass, creations with a slow start; nothing written when nothing changes.
 A machine on its way out is no replica; a Failed one is deleted and replaced, unless it is
 preserved.

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcm.api.core import NODES
-from mcm.api.machine import MACHINE_CLASSES, MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
+from mcm.api.machine import (
+    MACHINE_CLASSES,
+    MACHINE_DEPLOYMENTS,
+    MACHINE_SETS,
+    MACHINES,
+    Machine,
+    MachineSet,
+)
 from mcm.controllers.context import ControllerContext
 from mcm.controllers.machineset.metrics import StaleMachines
 from mcm.controllers.machineset.ownership import OWNERSHIP
 from mcm.controllers.machineset.reconciler import MachineSetReconciler
 from mcm.controllers.node_ownership import NodeOwners
 from mcm.controllers.overshooting.limits import Margins, SetLimits
-from mcm.controllers.owning import wake_owners
+from mcm.controllers.owning import count_children, wake_owners
+from mcm.controllers.pacing import Pacing
 from mcm.controllers.proven_classes import ProvenClasses
 from mcm.controllers.runtime import Controller
+from mcm.informers import Store
 
 NAME = "machineset"
 
@@ -42,6 +51,12 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         stale=StaleMachines.of(ctx.registry),
     )
     queue = ctx.queue(NAME)
-    wake_owners(queue, OWNERSHIP, sets, machines)
+    pacing = Pacing(ctx.clock, lambda key: _count_machines(sets.store.get(key), machines.store))
+    wake_owners(queue, OWNERSHIP, sets, machines, pacing=pacing)
     workers = ctx.options.concurrent_syncs
-    return (ctx.controller(NAME, queue, reconciler.reconcile, workers=workers, regards=sets),)
+    reconcile = pacing.of(reconciler.reconcile)
+    return (ctx.controller(NAME, queue, reconcile, workers=workers, regards=sets),)
+
+
+def _count_machines(machine_set: MachineSet | None, machines: Store[Machine]) -> int:
+    return count_children(machines, machine_set.metadata.uid) if machine_set is not None else 0

@@ -201,6 +201,9 @@ class MachineSetReconciler:
         unseen = decided.create and self._machines.unconfirmed(machine_set)
         ready_at = next_available_at(owned, min_ready_of(machine_set), now)
         return earliest(
+            Outcome(0.0, "more is to be made, or deleted, than one pass does")
+            if decided.more
+            else DONE,
             Outcome(_CONFIRM_AFTER, "a created machine was not seen yet") if unseen else DONE,
             Outcome(_ADOPT_AFTER, "machines may be adopted") if decided.awaits else DONE,
             Outcome.at(decided.again_at, now, "a failed machine is preserved until then"),

@@ -14,7 +14,14 @@ from mcm.controllers.replicas.deletion_order import chosen_by_autoscaler, deleti
 from mcm.controllers.replicas.membership import is_failed, is_pinned, is_terminating
 
 BURST: Final = 100
-"""The most machines one pass creates, and the most it deletes."""
+_SHARE: Final = 10
+"""A large set's passes take a tenth of it: so many passes over all of its machines, however many
+those are."""
+
+
+def burst(machines: int) -> int:
+    """Return how many machines one pass creates at most, or deletes, for a set of so many."""
+    return max(BURST, machines // _SHARE)
 
 
 @final
@@ -23,7 +30,8 @@ class ScalingPlan:
     """Either machines to create or machines to delete, never both.
 
     ``withheld`` says why missing machines are not created; ``awaits`` of them may be adopted soon,
-    and are not made twice. ``again_at`` is when the protection of a Failed machine ends.
+    and are not made twice. ``again_at`` is when the protection of a Failed machine ends. ``more``:
+    the next pass has as much to do, whatever happens.
     """
 
     create: int = 0
@@ -31,6 +39,7 @@ class ScalingPlan:
     withheld: str = ""
     awaits: int = 0
     again_at: datetime | None = None
+    more: bool = False
 
 
 def plan(
@@ -50,13 +59,16 @@ def plan(
     missing = machine_set.spec.replicas - len(staying)
     if missing > 0:
         withheld, awaits = _why_withheld(machine_set), min(missing, expected)
-        create = 0 if withheld else min(missing - awaits, BURST)
-        return ScalingPlan(create=create, withheld=withheld, awaits=awaits)
+        due, most = missing - awaits, burst(machine_set.spec.replicas)
+        create, more = (0, False) if withheld else (min(due, most), due > most)
+        return ScalingPlan(create=create, withheld=withheld, awaits=awaits, more=more)
     shields = {name: at for name, at in (protected_until or {}).items() if at > now}
     victims = _victims(machine_set, [m for m in staying if not is_pinned(m)], now, shields)
+    most = burst(len(machines))
     return ScalingPlan(
-        delete=tuple(victims.values())[:BURST],
+        delete=tuple(victims.values())[:most],
         again_at=min(shields.values(), default=None),
+        more=len(victims) > most,
     )
 
 

@@ -11,6 +11,7 @@ from mcm.api.selectors import is_empty, matches
 from mcm.controllers.enqueue import enqueue_changes
 from mcm.controllers.owning.index import index_by_owner
 from mcm.controllers.owning.ownership import Child, Owner, Ownership
+from mcm.controllers.pacing import Pacing
 from mcm.informers import Change, Informer, Store
 from mcm.workqueue import WorkQueue
 
@@ -57,12 +58,18 @@ def wake_owners(
     ownership: Ownership[Owner, Child],
     owners: Informer[Owner],
     children: Informer[Child],
+    *,
+    pacing: Pacing | None = None,
 ) -> None:
-    """Register the handlers that put the keys of owners into ``queue``."""
+    """Register the handlers that put the keys of owners into ``queue``: their own changes at once,
+    those of their children as ``pacing`` says."""
     index_by_owner(children.store)
     enqueue_changes(queue, owners, keys_of_own_change)
     enqueue_changes(
-        queue, children, lambda change: owners_of_child_change(ownership, change, owners.store)
+        queue,
+        children,
+        lambda change: owners_of_child_change(ownership, change, owners.store),
+        pacing=pacing,
     )
 
 
