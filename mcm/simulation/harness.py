@@ -28,6 +28,7 @@ from mcm.api.core import NODES
 from mcm.api.machine import MACHINES
 from mcm.api.meta import JSONObject, Resource, T
 from mcm.client.client import Client
+from mcm.client.transport import Transport
 from mcm.clock import LoopClock
 from mcm.driver import ProviderFactory
 from mcm.leaderelection import LeadershipLost
@@ -53,7 +54,7 @@ class Simulation:
 
     Enter it on a :class:`mcm.simulation.virtualtime.VirtualLoop`. ``client`` is the user's own.
     ``provider`` makes the driver; the VMs that join are those of the simulated cloud. ``epoch`` is
-    when it begins.
+    when it begins. ``carried_by`` may put something between the manager and its transport.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Simulation:
         heartbeat_interval: float = 10.0,
         provider: ProviderFactory = simulated.provider,
         epoch: datetime = EPOCH,
+        carried_by: Callable[[Transport], Transport] = lambda transport: transport,
     ) -> None:
         self.random = random.Random(seed)
         self.clock = LoopClock(epoch)
@@ -74,6 +76,7 @@ class Simulation:
         self.client = self._client("user")
         self._options = options or Options()
         self._provider = provider
+        self._carried_by = carried_by
         self._world = World(
             self.server,
             clock=self.clock,
@@ -190,7 +193,7 @@ class Simulation:
         return Client(LoopbackTransport(self.server), clock=self.clock, user_agent=user_agent)
 
     def _make_manager(self) -> Manager:
-        transport = FaultyTransport(self.server, self.faults)
+        transport = self._carried_by(FaultyTransport(self.server, self.faults))
         self.registry = CollectorRegistry()
         return Manager(
             self._options,
