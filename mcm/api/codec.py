@@ -26,7 +26,7 @@ import orjson
 
 from mcm.api import nesting
 from mcm.api.core import Node, Pod
-from mcm.api.interning import share_condition_texts, share_tolerations
+from mcm.api.interning import share_condition_texts, share_parts_of_pod
 from mcm.api.machine import Machine
 from mcm.api.meta import ApiStruct, Fault, JSONObject, KubeObject, ObjectMeta, Resource, T
 from mcm.api.names import ANNOTATION_INITIAL_EVENTS_END
@@ -242,7 +242,7 @@ def _shared(obj: T) -> T:
     if isinstance(obj, Machine | Node):
         share_condition_texts(obj.status.conditions)
     elif isinstance(obj, Pod):
-        share_tolerations(obj)
+        share_parts_of_pod(obj)
     return obj
 
 

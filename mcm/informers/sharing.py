@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from mcm.api.codec import holds_payload
 from mcm.api.core import Node, Pod
-from mcm.api.interning import share_condition_texts, share_tolerations
+from mcm.api.interning import share_condition_texts, share_parts_of_pod
 from mcm.api.machine import Machine
 from mcm.api.meta import T
 
@@ -26,7 +26,7 @@ def share_repeated(obj: T, known: T | None) -> None:
     what a watch's own decoder makes does.
     """
     if isinstance(obj, Pod):
-        share_tolerations(obj)
+        share_parts_of_pod(obj)
     if not isinstance(obj, _WITH_CONDITIONS):
         return
     conditions = obj.status.conditions

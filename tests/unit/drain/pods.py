@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from mcm.api.core import (
     ClaimVolumeSource,
+    EmptyDirVolumeSource,
     NodeCondition,
     Pod,
     PodCondition,
@@ -46,7 +47,7 @@ def pod(
     volumes = (
         *(Volume(name=c, persistent_volume_claim=ClaimVolumeSource(claim_name=c)) for c in claims),
         *(Volume(name=e, ephemeral=template) for e in ephemeral),
-        *((Volume(name="scratch", empty_dir={}),) if empty_dir else ()),
+        *((Volume(name="scratch", empty_dir=EmptyDirVolumeSource()),) if empty_dir else ()),
     )
     reference = OwnerReference(
         api_version="apps/v1", kind=owner, name="owner", uid="owner-uid", controller=True

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mcm.api.core import Volume
+from mcm.api.core import EmptyDirVolumeSource, Volume
 from mcm.api.meta import JSONObject
 from mcm.drain.volumes import claims_of
 from tests.unit.drain.volumes.small_cluster import CSI, THERE, SmallCluster
@@ -172,8 +172,8 @@ def test_an_ephemeral_volume_is_the_claim_of_that_name_if_it_is_the_pods_own() -
 
 def test_inline_volumes_and_directories_are_no_claims() -> None:
     cluster = SmallCluster()
-    inline = Volume(name="secrets", csi={"driver": "secrets.example.com"})
-    pod = cluster.pod("p", volumes=(inline, Volume(name="tmp", empty_dir={})))
+    inline = Volume(name="secrets")
+    pod = cluster.pod("p", volumes=(inline, Volume(name="tmp", empty_dir=EmptyDirVolumeSource())))
     assert cluster.view().holdings_of(pod) == ()
 
 
