@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 from prometheus_client import CollectorRegistry
@@ -13,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from mcm.api.meta import T
 from mcm.client.verbs import ObjectClient
 from mcm.clock import Clock
+from mcm.controllers.loop_turns import LoopTurns
 from mcm.controllers.runtime import Controller, Outcome
 from mcm.controllers.runtime_metrics import ControllerMetrics
 from mcm.controllers.settings import ControllerSettings
@@ -53,6 +55,11 @@ class ControllerContext:
     led_since: Callable[[], datetime | None] = lambda: None
     tracer: Tracer = NO_TRACES
 
+    @cached_property
+    def turns(self) -> LoopTurns:
+        """What all controllers of this process keep to, so that the loop turns."""
+        return LoopTurns(self.clock)
+
     def queue(self, name: str) -> WorkQueue[str]:
         """Return a new queue that reports under ``name``."""
         metrics = once_per_registry(self.registry, QueueMetrics)
@@ -78,6 +85,7 @@ class ControllerContext:
             metrics=once_per_registry(self.registry, ControllerMetrics),
             warn=self._warn_on(regards) if regards is not None else None,
             tracer=self.tracer,
+            turns=self.turns,
         )
         if regards is not None:
             made.regards, made.known_keys = regards.resource.plural, regards.store.keys

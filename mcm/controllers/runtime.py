@@ -38,6 +38,7 @@ from mcm import correlation
 from mcm.client.errors import AlreadyExists, ApiError, Conflict, KubeError
 from mcm.clock import Clock
 from mcm.controllers import causes
+from mcm.controllers.loop_turns import LoopTurns
 from mcm.controllers.runtime_metrics import ControllerMetrics, Result
 from mcm.controllers.write_guard import NotConverging, Reconcile, author_of, reconciling
 from mcm.driver.errors import DriverError
@@ -160,7 +161,8 @@ def retry_after(error: Exception) -> float:
 @final
 class Controller:
     """N workers on one queue. ``reconcile`` is called for one key at a time, never twice at once
-    for the same key. ``warn(key, reason, note)`` shows a warning on the object of a key."""
+    for the same key. ``warn(key, reason, note)`` shows a warning on the object of a key. ``turns``
+    is shared with the other controllers of the loop."""
 
     def __init__(
         self,
@@ -175,6 +177,7 @@ class Controller:
         slow_after: float = SLOW_RECONCILE,
         stop_grace: float | None = None,
         tracer: Tracer = NO_TRACES,
+        turns: LoopTurns | None = None,
     ) -> None:
         if workers < 1:
             raise ValueError(f"controller {name} needs at least one worker, got {workers}")
@@ -195,6 +198,7 @@ class Controller:
         """Whether a key may be reconciled now. One that may not is dropped: whoever refuses it has
         to add it again."""
         self._tracer = tracer
+        self._turns = turns or LoopTurns(clock)
         # Which unexpected error was last reported with a traceback, by key.
         self._reported: dict[str, str] = {}
         self._in_work: dict[str, Reconcile] = {}
@@ -227,6 +231,7 @@ class Controller:
             except QueueShutDown:
                 return
             try:
+                await self._turns.begin()
                 await self._process(key)
             finally:
                 self.queue.done(key)
@@ -293,7 +298,8 @@ class Controller:
             if reconcile.held_for is not None:
                 # Whatever else became of the reconcile. Events in between do no harm: what is held
                 # back costs no request.
-                self.queue.add_after(key, reconcile.held_for, priority=self.queue.priority(key))
+                held_for = max(reconcile.held_for, _SOONEST)
+                self.queue.add_after(key, held_for, priority=self.queue.priority(key))
             for note in reconcile.repeated:
                 self._tell_repeated(key, note)
             if self._metrics is not None:
