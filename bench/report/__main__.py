@@ -11,6 +11,7 @@ import argparse
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -33,8 +34,9 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def earlier_runs(results: Path, machine: str, but: Path) -> list[list[Record]]:
-    """Return what was kept of other runs on this machine."""
+def earlier_runs(results: Path, but: Path, now: Sequence[Record]) -> list[list[Record]]:
+    """Return what was kept of other runs on the machine that it is about ``now``."""
+    machine = now[0].surroundings.machine
     found = []
     for folder in sorted(results.glob("*/" + RAW)):
         if folder.parent.is_symlink() or folder.parent == but:
@@ -49,14 +51,14 @@ def earlier_runs(results: Path, machine: str, but: Path) -> list[list[Record]]:
     return found
 
 
-def measure(names: list[str], folder: Path, *, short: bool) -> list[Record]:
+def measure(names: Sequence[str], folder: Path, *, short: bool) -> None:
     benches = named(names)
     for bench in benches:
         if not bench.exists:
             say(f"{bench.name}: there is no {bench.module}, so it is left out")
     environment = observed(servers.at_hand(os.environ, say))
     say(f"{environment.machine}; {environment.python}; real API server: {environment.api_server}")
-    return run_all(
+    run_all(
         [bench for bench in benches if bench.exists],
         environment,
         folder,
@@ -86,9 +88,11 @@ def _arguments() -> argparse.Namespace:
         choices=[bench.name for bench in BENCHES],
         help="may be repeated",
     )
-    parser.add_argument("--full", action="store_true", help="at full size, which may take an hour")
+    parser.add_argument("--full", action="store_true", help="at full size, which takes much longer")
     parser.add_argument(
-        "--baseline", action="store_true", help="write the results that are committed"
+        "--baseline",
+        action="store_true",
+        help="write the results that are committed; with --only, these of them",
     )
     parser.add_argument(
         "--redraw", type=Path, metavar="FOLDER", help="make the page of a run that was kept anew"
@@ -99,34 +103,35 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _folder(given: argparse.Namespace) -> Path:
+    """Measure, and return where the results are."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
+    folder: Path = given.results.resolve() / (BASELINE if given.baseline else now)
+    if given.baseline and not given.only:
+        shutil.rmtree(folder, ignore_errors=True)
+    measure(given.only, folder, short=not given.full)
+    if not given.baseline:
+        _point_latest(folder)
+    return folder
+
+
 def main() -> int:
     given = _arguments()
-    if given.redraw:
-        folder = given.redraw.resolve()
-        try:
-            records = read(folder)
-        except Unreadable as e:
-            say(str(e))
-            return 2
-        if not records:
-            say(f"--redraw: {folder / RAW} holds no results")
-            return 2
-    else:
-        folder = given.results.resolve() / (
-            BASELINE if given.baseline else datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
-        )
-        if given.baseline:
-            shutil.rmtree(folder, ignore_errors=True)
-        records = measure(given.only, folder, short=not given.full)
-        if not given.baseline:
-            _point_latest(folder)
-    machine = records[0].surroundings.machine if records else ""
-    page = write(records, earlier_runs(folder.parent, machine, folder), folder)
+    folder = given.redraw.resolve() if given.redraw else _folder(given)
+    try:
+        records = read(folder)
+    except Unreadable as e:
+        say(str(e))
+        return 2
+    if not records:
+        say(f"{folder / RAW} holds no results")
+        return 2
+    page = write(records, earlier_runs(folder.parent, folder, records), folder)
     say(f"results: {page}")
     failed = [record.bench for record in records if record.failure]
     if failed:
         say(f"failed: {', '.join(failed)}")
-    return 1 if failed or not records else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

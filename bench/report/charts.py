@@ -69,12 +69,11 @@ def ranking(
 ) -> Picture:
     """One bar for each, from top to bottom; ``ours`` stands out."""
     height = 110 + _ROW_HEIGHT * len(values)
-    chart = pygal.HorizontalBar(
-        **_options(title, height), x_title=axis, show_legend=False, print_values=True
-    )
+    chart = pygal.HorizontalBar(**_options(title, height), x_title=axis, show_legend=False)
     chart.range = (0, 1.08 * max(values.values(), default=1.0) or 1.0)
     bottom_up = list(values.items())[::-1]
-    chart.x_labels = [label for label, _ in bottom_up]
+    # Beside a short bar there is no room for its value, so it stands with the name.
+    chart.x_labels = [f"{label}: {number(value)}" for label, value in bottom_up]
     chart.add(
         "",
         [
@@ -149,6 +148,7 @@ def _options(title: str, height: int) -> dict[str, object]:
         "title": title,
         "value_formatter": number,
         "margin": 14,
+        "max_scale": 8,
         "truncate_label": -1,
         "truncate_legend": -1,
         "print_values_position": "top",

@@ -141,7 +141,9 @@ def _section(name: str, section: Section, record: Record) -> list[str]:
     parts += [table.markdown() for table in section.tables]
     command = " ".join(record.command)
     raw = f"[`{RAW}/{name}.json`]({RAW}/{name}.json)"
-    parts.append(f"Raw numbers: {raw}, of `{command}`, {record.seconds:.0f} s.\n")
+    where = record.surroundings
+    when = f"{where.date[:16].replace('T', ' ')} UTC, commit {where.commit[:12]}"
+    parts.append(f"Raw numbers: {raw}, of `{command}`, {record.seconds:.0f} s; {when}.\n")
     return parts
 
 

@@ -22,7 +22,7 @@ class Bench:
 
     @property
     def patience(self) -> float:
-        return 2.0 * self.seconds + 60.0
+        return 4.0 * self.seconds + 60.0
 
     @property
     def exists(self) -> bool:

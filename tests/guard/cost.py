@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,19 +23,25 @@ not within them any more: that is why one that became cheaper has to have its bu
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """``functions`` are for who asks what is dear; no budget holds them."""
+    """``codec_calls`` is how often something is decoded or encoded. ``functions`` are for who asks
+    what is dear; no budget holds them."""
 
     unit: str
     amount: int
+    codec_calls: float = 0.0
     rooms: Mapping[str, int] = field(default_factory=dict)
     functions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
+    """``guessed``: from what became of the path on another Python, and not measured on this one."""
+
     unit: str
     amount: int
+    codec_calls: float = 0.0
     rooms: Mapping[str, int] = field(default_factory=dict)
+    guessed: bool = False
 
 
 Budgets = dict[str, dict[str, Budget]]
@@ -58,17 +64,25 @@ def complaint(path: str, cost: Cost, budget: Budget | None) -> str:
     """Return what is wrong with a cost, and what to do; empty if nothing is."""
     if budget is None:
         return f"{path}: has no budget for Python {this_python()}; give it one with `{RENEW}`"
-    ratio = cost.amount / budget.amount
-    if CHEAPER <= ratio <= DEARER:
+    found = [
+        _changed(path, cost.unit, cost.amount, budget.amount, _where(cost, budget)),
+        _changed(path, "calls of codecs", cost.codec_calls, budget.codec_calls),
+    ]
+    return "\n".join(filter(None, found))
+
+
+def _changed(path: str, unit: str, now: float, held: float, where: str = "") -> str:
+    if now == held or (held and CHEAPER <= now / held <= DEARER):
         return ""
-    numbers = f"{cost.amount:,} {cost.unit} instead of {budget.amount:,}"
-    if ratio < 1:
+    numbers = f"{now:,} {unit} instead of {held:,}"
+    if now < held:
         return (
-            f"{path}: cheaper by {1 - ratio:.0%} ({numbers}). Well done: have it held from now on, "
-            f"with `{RENEW}`"
+            f"{path}: cheaper by {1 - now / held:.0%} ({numbers}). Well done: have it held from "
+            f"now on, with `{RENEW}`"
         )
+    by = f" by {now / held - 1:.0%}" if held else ""
     return (
-        f"{path}: dearer by {ratio - 1:.0%} ({numbers}){_where(cost, budget)}\n"
+        f"{path}: dearer{by} ({numbers}){where}\n"
         f"  `python -m tests.guard --explain '{path}'` names the dearest functions. If it is worth "
         f"its price, say so in the commit, and renew the budget with `{RENEW}`."
     )
@@ -87,7 +101,8 @@ def _where(cost: Cost, budget: Budget) -> str:
 
 def renewed(budgets: Budgets, costs: Mapping[str, Cost]) -> Budgets:
     """Return budgets that are what was measured here. Those of other Pythons become dearer and
-    cheaper with them: what was measured there is known here only as a ratio."""
+    cheaper with them: what was measured there is known here only as a ratio. Where a guess of that
+    kind stood here before, the others have had their share already."""
     here = this_python()
     old = budgets.get(here, {})
     found: Budgets = {here: {path: _exact(cost) for path, cost in costs.items()}}
@@ -102,14 +117,14 @@ def renewed(budgets: Budgets, costs: Mapping[str, Cost]) -> Budgets:
 
 
 def _exact(cost: Cost) -> Budget:
-    return Budget(cost.unit, cost.amount, dict(cost.rooms))
+    return Budget(cost.unit, cost.amount, cost.codec_calls, dict(cost.rooms))
 
 
 def _scaled(now: Budget, *, before: Budget | None, there: Budget | None) -> Budget:
     if there is None:
-        return now
-    if before is None or (before.amount, before.rooms) == (now.amount, now.rooms):
+        return replace(now, guessed=True)
+    if before is None or before.guessed or before == now:
         return there
     factor = there.amount / before.amount
     rooms = {room: round(n * factor) for room, n in now.rooms.items()}
-    return Budget(now.unit, round(now.amount * factor), rooms)
+    return Budget(now.unit, round(now.amount * factor), now.codec_calls, rooms, guessed=True)

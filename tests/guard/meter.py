@@ -1,9 +1,9 @@
 """Counts the bytecode instructions that the manager's code executes: a measure without noise.
 
 What another process does, how fast the machine is and how warm its caches are changes nothing of
-it. It sees no time spent inside C (decoding, hashing, allocating): of that, only how often it is
-called for. What the sandbox and the simulation execute to play the rest of the world is left out,
-with all that they call.
+it. It sees no time spent inside C (hashing, allocating); of what is dearest there, decoding and
+encoding, it counts the calls. What the sandbox and the simulation execute to play the rest of the
+world is left out, with all that they call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ import mcm
 _HOME: Final = str(Path(mcm.__file__).parent) + "/"
 _PLAYED: Final = ("sandbox/", "simulation/", "providers/simulated/")
 _LOOP: Final = "simulation/virtualtime.py"
+_CODECS: Final = ("msgspec", "orjson")
 _LIBRARY: Final = "libraries"
+
+
+def _is_codec(function: Any) -> bool:
+    """Say whether a function, or the object whose method it is, belongs to a codec."""
+    module = function.__module__ or type(getattr(function, "__self__", None)).__module__
+    return str(module).partition(".")[0] in _CODECS
 
 
 class _Kind(Enum):
@@ -71,6 +78,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._counts: dict[int, tuple[CodeType, _Count]] = {}
+        self.codec_calls = 0
 
     @property
     def instructions(self) -> int:
@@ -90,14 +98,20 @@ class Meter:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        before = sys.gettrace()
+        before, profile_before = sys.gettrace(), sys.getprofile()
         # Python 3.12 looks for instructions only if some frame had asked for them before this.
         sys._getframe().f_trace_opcodes = True
         sys.settrace(self._entered)
+        sys.setprofile(self._called)
         try:
             yield
         finally:
+            sys.setprofile(profile_before)
             sys.settrace(before)
+
+    def _called(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event == "c_call" and isinstance(frame.f_trace, _Count) and _is_codec(arg):
+            self.codec_calls += 1
 
     def _entered(self, frame: FrameType, event: str, arg: Any) -> _Count | None:
         code = frame.f_code

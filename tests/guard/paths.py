@@ -201,12 +201,13 @@ def _instructions(meter: Meter, *, per: float) -> Cost:
         return {name: round(n / per) for name, n in sorted(counts.items()) if round(n / per)}
 
     total = round(meter.instructions / per)
-    return Cost(INSTRUCTIONS, total, of(meter.by_room()), of(meter.by_function()))
+    codec_calls = round(meter.codec_calls / per, 1)
+    return Cost(INSTRUCTIONS, total, codec_calls, of(meter.by_room()), of(meter.by_function()))
 
 
 _CREATED, _DELETED = "machine created, whole manager", "machine deleted, whole manager"
 _ROLLED = "machine replaced by a rolling update, whole manager"
-_QUIET = "minute of a machine that runs, Node's heartbeats included"
+_QUIET = "minute of a machine that runs and whose Node reports"
 
 PATHS: Final[Mapping[str, Callable[[], Cost]]] = {
     "work queue: operation": partial(_queue, "plain"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +37,7 @@ def _burn(instructions: int) -> None:
 
 
 def _budget(found: Cost) -> Budget:
-    return Budget(found.unit, found.amount, found.rooms)
+    return Budget(found.unit, found.amount, found.codec_calls, found.rooms)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,21 @@ def test_a_function_that_became_dearer_is_caught(
     assert "make budgets" in said
 
 
+def test_what_is_decoded_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = PATHS[_EVENT]()
+    assert before.codec_calls >= 1
+    original = QueueState.add
+
+    def decoding(*arguments: Any, **named: Any) -> int:
+        for _ in range(2):
+            orjson.loads(b"{}")
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(QueueState, "add", decoding)
+    said = complaint(_EVENT, PATHS[_EVENT](), _budget(before))
+    assert f"calls of codecs instead of {before.codec_calls}" in said
+
+
 def test_objects_that_became_larger_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     before = PATHS[_WEIGHT]()
     assert before.unit == BYTES
@@ -91,8 +108,9 @@ def test_whatever_passes_does_not_pass_when_it_becomes_a_fifth_dearer(
 
 
 def test_a_complaint_names_the_rooms_and_what_to_do() -> None:
-    dearer = Cost(INSTRUCTIONS, 1300, {"informers": 700, "workqueue": 600})
-    said = complaint("p", dearer, Budget(INSTRUCTIONS, 1000, {"informers": 400, "workqueue": 600}))
+    dearer = Cost(INSTRUCTIONS, 1300, 0, {"informers": 700, "workqueue": 600})
+    held = Budget(INSTRUCTIONS, 1000, 0, {"informers": 400, "workqueue": 600})
+    said = complaint("p", dearer, held)
     assert said.splitlines()[:2] == [
         "p: dearer by 30% (1,300 instructions instead of 1,000)",
         "  informers: 700 instead of 400",
@@ -110,8 +128,12 @@ def test_renewed_budgets_of_other_pythons_move_along() -> None:
     old["2.7"] = {"p": Budget(INSTRUCTIONS, 90), "q": Budget(INSTRUCTIONS, 11)}
     found = renewed(old, {"p": Cost(INSTRUCTIONS, 200), "new": Cost(BYTES, 5)})
     assert found[here] == {"p": Budget(INSTRUCTIONS, 200), "new": Budget(BYTES, 5)}
-    assert found["2.7"] == {"p": Budget(INSTRUCTIONS, 180), "new": Budget(BYTES, 5)}
+    guesses = {"p": Budget(INSTRUCTIONS, 180), "new": Budget(BYTES, 5)}
+    assert found["2.7"] == {path: replace(b, guessed=True) for path, b in guesses.items()}
     assert renewed({"2.7": found["2.7"]}, {"p": Cost(BYTES, 1)})["2.7"] == {"p": found["2.7"]["p"]}
+    # Measured in the other's turn, a guess is replaced, and moves nothing back.
+    back = renewed({here: found["2.7"], "2.7": found[here]}, {"p": Cost(INSTRUCTIONS, 190)})
+    assert back == {here: {"p": Budget(INSTRUCTIONS, 190)}, "2.7": {"p": found[here]["p"]}}
     assert renewed(found, {"p": Cost(INSTRUCTIONS, 200), "new": Cost(BYTES, 5)}) == found
     assert written(found).endswith(b"}\n")
 

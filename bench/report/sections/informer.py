@@ -134,6 +134,8 @@ def _pictures(kind: str, rows: Mapping[str, _Row], versions: Mapping[str, str]) 
 
 
 def _label(name: str, versions: Mapping[str, str]) -> str:
+    if name == _BARE:
+        return "bare loop"
     return f"{name} {versions.get(name, '')}".strip()
 
 
