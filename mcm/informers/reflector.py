@@ -18,6 +18,7 @@ from mcm.informers.change import Changes
 from mcm.informers.freshness import Currency
 from mcm.informers.lines import LineSplitter
 from mcm.informers.listwatch import Ending, FetchPage, ListWatch, OpenWatch, ReflectorOptions, Wait
+from mcm.informers.sharing import share_repeated
 from mcm.informers.stats import InformerStats
 from mcm.informers.store import Store
 from mcm.informers.watch_events import Bookmark, Event, EventType, FrameDecoder, Unreadable
@@ -270,6 +271,7 @@ class Reflector(Generic[T]):
             if kind is _DELETED:
                 self._listing.forget(meta.key)
             else:
+                share_repeated(obj, None)  # as was done with what comes in pages
                 self._take_listed(obj)
             return
         if kind is _DELETED:

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import random
+from datetime import UTC, datetime
 
 from mcm.api.core import PODS, Pod, Secret
 from mcm.api.machine import MACHINES, Machine
-from mcm.api.meta import ObjectMeta
-from mcm.informers import Store
+from mcm.api.meta import JSONObject, ObjectMeta
+from mcm.client.client import Client
+from mcm.clock import LoopClock
+from mcm.informers import Change, InformerFactory, ReflectorOptions, Store
 from mcm.informers.sharing import share_repeated
 from mcm.informers.watch_events import Event, FrameDecoder
+from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.loopback import LoopbackTransport
+from mcm.simulation.virtualtime import run_virtual
 
 
 def decoded(name: str, version: int, message: str = "kubelet is ready") -> Machine:
@@ -65,3 +73,53 @@ def test_tolerations_that_pods_repeat_are_held_once() -> None:
     store.put(one)
     store.put(other)
     assert one.spec.tolerations is other.spec.tolerations
+
+
+def test_pods_of_a_streamed_list_share_too_and_a_later_list_is_no_news() -> None:
+    """What nobody reads of a pod is forgotten before it is compared with what is known of it."""
+
+    async def main() -> None:
+        clock = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
+        server = ApiServer(clock=clock, random=random.Random(1))
+        client = Client(LoopbackTransport(server), clock=clock)
+        for name in ("a", "b"):
+            await client.create(PODS, pod_to_create(name), namespace="default")
+        factory = InformerFactory(
+            client, clock=clock, options=ReflectorOptions(streamed_lists=True)
+        )
+        informer = factory.informer(PODS)
+        changes: list[Change[Pod]] = []
+        informer.add_handler(changes.append)
+        running = asyncio.create_task(factory.run())
+        await factory.wait_synced()
+        one, other = informer.store.list()
+        assert one.metadata.labels is other.metadata.labels
+        assert one.spec.tolerations is other.spec.tolerations
+        assert not one.metadata.annotations
+
+        server.restart()
+        await client.create(PODS, pod_to_create("c"), namespace="default")
+        server.restart()
+        await clock.sleep(120)
+        assert informer.stats.relists > 0
+        assert sorted(change.object.metadata.name for change in changes) == ["a", "b", "c"]
+        running.cancel()
+        await asyncio.wait({running})
+
+    run_virtual(main)
+
+
+def pod_to_create(name: str) -> JSONObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {"app": "web"},
+            "annotations": {"cni.example.com/ip": f"10.0.0.{ord(name)}"},
+        },
+        "spec": {
+            "containers": [{"name": "main", "image": "web"}],
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        },
+    }
