@@ -33,7 +33,7 @@ from mcm.simulation.harness import Simulation, name_of, phase_of
 
 SIZES: Final = (100, 300, 1_000, 3_000, 10_000)
 PHASES: Final = ("create", "roll", "kill", "delete")
-SHORT: Final = (100, 1_000)
+SHORT: Final = (100, 400)
 ANSWER: Final = 0.05
 """Seconds that the API server takes for a request: with 64 under way at a time, 1,280 a second,
 which is about what a real one on two cores takes."""
