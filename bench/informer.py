@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.entrants import NAMES, Course, Entrant, entered
-from bench.footprint import Relists, Synced
+from bench.footprint import Peaks, Relists, Synced
 from bench.inprocess import Throughput, throughput
 from bench.race import Times, Weight, run
 from bench.recorded_objects import FIRST_VERSION, KINDS
@@ -42,10 +42,19 @@ class Sizes:
     weighed: int = 2_000
     mixed: int = 50_000
     relists: int = 10
+    listed_pods: int = 100_000
     repeat: int = 3
 
 
-SHORT = Sizes(machines=5_000, rounds=1, weighed=1_000, mixed=20_000, relists=3, repeat=2)
+SHORT = Sizes(
+    machines=5_000,
+    rounds=1,
+    weighed=1_000,
+    mixed=20_000,
+    relists=3,
+    listed_pods=10_000,
+    repeat=2,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,7 @@ class Report:
     share_of_bare: dict[str, float]
     mixed: Synced
     relists: Relists
+    lists_of_pods: dict[str, Peaks]
 
 
 class ChildFailed(Exception):
@@ -101,6 +111,10 @@ async def measure(sizes: Sizes, names: Sequence[str]) -> Report:
         },
         mixed=await _mixed(sizes),
         relists=await _relists(sizes),
+        lists_of_pods={
+            "streamed": await _peaks(Script(pods=sizes.listed_pods, relists=1)),
+            "in pages": await _peaks(Script(pods=sizes.listed_pods, relists=1, pages=1)),
+        },
     )
 
 
@@ -171,6 +185,11 @@ async def _relists(sizes: Sizes) -> Relists:
         return await _child(Relists, *_FOOTPRINT, *arguments)
 
 
+async def _peaks(script: Script) -> Peaks:
+    async with replaying(script) as url:
+        return await _child(Peaks, *_FOOTPRINT, "peaks", url)
+
+
 async def _child(result: type[R], *command: str) -> R:
     """Run a measurement in a fresh process; raise ChildFailed."""
     process = await asyncio.create_subprocess_exec(
@@ -198,6 +217,8 @@ def show(sizes: Sizes, report: Report, console: Console) -> None:
     console.print(_plain_table("mcm, the same without a socket", asdict(report.in_process)))
     console.print(_plain_table("mcm, Machines and Nodes at once", asdict(report.mixed)))
     console.print(_plain_table("mcm, lists that bring all anew", asdict(report.relists)))
+    for way, found in report.lists_of_pods.items():
+        console.print(_plain_table(f"mcm, lists of pods, {way}", asdict(found)))
 
 
 def _race_table(title: str, rows: Mapping[str, Row], report: Report) -> Table:

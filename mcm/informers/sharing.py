@@ -19,21 +19,23 @@ from mcm.api.meta import T
 _WITH_CONDITIONS = (Machine, Node)
 
 
-def share_repeated(obj: T, known: T | None) -> None:
+def share_repeated(obj: T, known: T | None) -> bool:
     """Replace parts of a freshly decoded object by equal ones seen before; it stays equal.
 
-    ``known`` is the state it succeeds. What comes out of :mod:`mcm.api.codec` needs this no more;
-    what a watch's own decoder makes does.
+    ``known`` is the state it succeeds; whether the two were found to differ is told, as that need
+    not be looked for again. What comes out of :mod:`mcm.api.codec` needs this no more; what a
+    watch's own decoder makes does.
     """
     if isinstance(obj, Pod):
         share_parts_of_pod(obj)
     if not isinstance(obj, _WITH_CONDITIONS):
-        return
+        return False
     conditions = obj.status.conditions
     if isinstance(known, _WITH_CONDITIONS) and conditions == known.status.conditions:
         force_setattr(obj.status, "conditions", known.status.conditions)
-    else:
-        share_condition_texts(conditions)
+        return False
+    share_condition_texts(conditions)
+    return known is not None
 
 
 def share_parts(obj: T, known: T) -> None:

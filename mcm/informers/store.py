@@ -181,8 +181,8 @@ class Store(Generic[T]):
         seen = self._version if known is None else known.metadata.resource_version
         if seen == meta.resource_version or newer(seen, meta.resource_version):
             return ()
-        share_repeated(obj, known)
-        return self._set(key, known, obj)
+        differs = share_repeated(obj, known)
+        return self._set(key, known, obj, differs=differs)
 
     def remove(self, key: str, *, uid: str, version: str) -> Changes[T]:
         """Take a DELETED event: the object ``uid`` at ``key`` ended at ``version``."""
@@ -302,7 +302,7 @@ class Store(Generic[T]):
 
     # ---- both ----------------------------------------------------------------------------------
 
-    def _set(self, key: str, known: T | None, obj: T) -> Changes[T]:
+    def _set(self, key: str, known: T | None, obj: T, *, differs: bool = False) -> Changes[T]:
         self._objects[key] = obj
         if obj.metadata.faults:
             self._unreadable[key] = _described(obj)
@@ -310,7 +310,7 @@ class Store(Generic[T]):
             self._unreadable.pop(key, None)
         for index in self._every_index:
             index.put(key, obj)
-        return _difference(known, obj)
+        return _difference(known, obj, differs=differs)
 
     def _drop(self, key: str, known: T) -> Changes[T]:
         self._dropped(key)
@@ -336,10 +336,11 @@ def _same_version(one: T, other: T) -> bool:
     return left.resource_version == right.resource_version and left.uid == right.uid
 
 
-def _difference(known: T | None, obj: T) -> Changes[T]:
-    """What is told when ``obj`` takes the place of ``known``."""
+def _difference(known: T | None, obj: T, *, differs: bool) -> Changes[T]:
+    """What is told when ``obj`` takes the place of ``known``. Unless it is known already that they
+    ``differ``, they are compared."""
     if known is None:
         return (Change(None, obj),)
     if known.metadata.uid != obj.metadata.uid:
         return (Change(known, None, tombstone=True), Change(None, obj))
-    return () if same_content(known, obj) else (Change(known, obj),)
+    return (Change(known, obj),) if differs or not same_content(known, obj) else ()

@@ -41,6 +41,7 @@ def _run(
 @pytest.fixture(scope="module")
 def informer() -> dict[str, Any]:
     sizes = {"machines": 20, "nodes": 10, "rounds": 2, "weighed": 5, "mixed": 15, "relists": 2}
+    sizes["listed_pods"] = 40
     flags = [flag for name, value in sizes.items() for flag in (f"--{name}", str(value))]
     found = _run("bench.informer", *flags, "--repeat", "1", "--only", "mcm", "--only", "bare")
     assert found["bench"] == "informer"
@@ -104,6 +105,16 @@ async def test_a_relist_that_brings_everything_anew_gives_the_old_room_back() ->
     assert (found["objects"], found["relists"]) == (count, times)
     first, *_, last = found["rss_bytes"]
     assert last - first < count * 5.4 * 1024 * 2 / 3
+
+
+def test_the_peak_of_a_list_is_read_both_ways(informer: dict[str, Any]) -> None:
+    for way in ("streamed", "in pages"):
+        found = informer["lists_of_pods"][way]
+        assert found["objects"] == 40
+        assert found["longest_block_seconds"] > 0
+        if resident():
+            assert found["first_peak_rss_bytes"] > 0
+            assert found["relist_peak_rss_bytes"] > 0
 
 
 def test_the_report_says_what_was_measured(informer: dict[str, Any]) -> None:
