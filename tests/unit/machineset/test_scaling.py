@@ -52,6 +52,23 @@ def test_one_pass_deletes_a_hundred_at_most() -> None:
     assert len(plan(machine_set(0), machines, NOW).delete) == 100
 
 
+@pytest.mark.parametrize(
+    ("replicas", "created", "more"),
+    [(100, 100, False), (101, 100, True), (1_000, 100, True), (10_000, 1_000, True)],
+)
+def test_a_pass_takes_a_tenth_of_a_large_set_and_says_if_that_is_not_all(
+    replicas: int, created: int, more: bool
+) -> None:
+    assert plan(machine_set(replicas), [], NOW) == ScalingPlan(create=created, more=more)
+
+
+def test_a_large_set_loses_a_tenth_of_its_machines_in_a_pass() -> None:
+    machines = [machine(f"m{number:04}") for number in range(2_000)]
+    decided = plan(machine_set(0), machines, NOW)
+    assert len(decided.delete) == 200
+    assert decided.more
+
+
 def test_the_surplus_goes_in_the_order_of_ranking() -> None:
     machines = [machine("new", age=1), machine("old", age=9), machine("p", MachinePhase.PENDING)]
     assert deleted(plan(machine_set(1), machines, NOW)) == ["p", "old"]
