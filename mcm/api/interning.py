@@ -8,7 +8,7 @@ ten times as many, and most say the same as their siblings: whole parts of them 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final, Generic, TypeVar, final
 
 from msgspec.structs import force_setattr
@@ -50,6 +50,12 @@ class Pool(Generic[V]):
             self._seen.clear()
         return self._seen.setdefault(key, value)
 
+    def sharing(self) -> Callable[[Hashable, V], V]:
+        """Return what ``same`` does, for a few values: for them it is looked once for room."""
+        if len(self._seen) >= self._limit:
+            self._seen.clear()
+        return self._seen.setdefault
+
 
 _NONE: Final[dict[str, str]] = {}
 _texts: Final[Pool[str]] = Pool()
@@ -66,7 +72,7 @@ def share_condition_texts(conditions: Iterable[NodeCondition]) -> None:
 
     Only for objects nobody else has seen yet: it writes to frozen ones. They stay equal.
     """
-    share, put = _texts.same, force_setattr
+    share, put = _texts.sharing(), force_setattr
     for condition in conditions:
         text = condition.reason
         put(condition, "reason", share(text, text))

@@ -127,7 +127,7 @@ def _pictures(kind: str, rows: Mapping[str, _Row], versions: Mapping[str, str]) 
             f"{kind}, kept in memory: bytes an object (less is better)",
             {label[name]: weights[name] for name in lightest},
             axis="bytes an object",
-            caption="Counted by tracemalloc, after every object has changed once.",
+            caption="Counted by tracemalloc (client-go: by its own heap), after each has changed.",
             ours=label.get(_OURS, ""),
         ),
     ]
