@@ -32,10 +32,10 @@ class Bench:
 BENCHES: Final = (
     Bench("workqueue", 15, "operations of the work queue"),
     Bench("drain", 20, "how long drains take, in virtual time"),
-    Bench("informer", 90, "from a watch's bytes to a queued key, beside other clients"),
-    Bench("growth", 60, "cost a machine as the fleet grows, in virtual time"),
+    Bench("informer", 110, "from a watch's bytes to a queued key, beside other clients"),
+    Bench("growth", 80, "cost a machine as the fleet grows, in virtual time"),
     Bench("startup", 60, "cold start and failover of a large fleet"),
     Bench("steady", 60, "a large fleet in which nothing, or little, happens"),
-    Bench("fleet", 240, "machines created, rolled, scaled, killed and deleted"),
+    Bench("fleet", 180, "machines created, rolled, scaled, killed and deleted"),
 )
 """The short ones come first: what breaks, breaks early."""
