@@ -14,7 +14,6 @@ import json
 import os
 import random
 import re
-import resource
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -108,7 +107,7 @@ async def relisted(url: str, times: int) -> Relists:
             objects=len(informer.store),
             relists=informer.stats.relists,
             rss_bytes=tuple(sizes),
-            peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            peak_rss_bytes=_highest_resident(),
             growth_percent=_growth(sizes[0], sizes[-1]),
         )
 
