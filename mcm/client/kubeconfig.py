@@ -1,10 +1,11 @@
 """Kubeconfig files, loaded by ``kubernetes_asyncio`` behind this one adapter.
 
 The package parses the files, merges them and finds entries by name. It is imported only when a
-kubeconfig is used, as it is large. What it hands over is checked and turned into a
-:class:`ConnectionSpec` here; its ways of running plugins, of refreshing OIDC tokens, of reading
-token files and of writing keys to temporary files are not used: :mod:`mcm.client.credentials`,
-:mod:`mcm.client.execplugin` and :mod:`mcm.client.tls` do that.
+kubeconfig is used, and no more of it than that takes (:mod:`mcm.client.kubeconfig_library`). What
+it hands over is checked and turned into a :class:`ConnectionSpec` here; its ways of running
+plugins, of refreshing OIDC tokens, of reading token files and of writing keys to temporary files
+are not used: :mod:`mcm.client.credentials`, :mod:`mcm.client.execplugin` and :mod:`mcm.client.tls`
+do that.
 
 The rules are kubectl's: an entry belongs to the first file that names it, so does the current
 context; paths are relative to the file they stand in.
@@ -27,6 +28,7 @@ from mcm.api.nulls import without_nulls
 from mcm.client import kubeuser
 from mcm.client.connection import ConnectionSpec, TLSSpec, check_urls
 from mcm.client.errors import ConfigurationError
+from mcm.client.kubeconfig_library import library
 from mcm.client.kubeuser import ClusterEntry, ContextEntry, Origin, UserEntry
 from mcm.client.proxies import proxy_for
 from mcm.client.tls import build_context, read_material
@@ -211,9 +213,7 @@ def _parsed(file: Path) -> JSONObject | None:
 
 
 def _merger(paths: str) -> KubeConfigMerger:
-    from kubernetes_asyncio.config.kube_config import KubeConfigMerger
-
-    return KubeConfigMerger(paths)
+    return library().merger(paths)
 
 
 @contextmanager
@@ -265,11 +265,9 @@ def _named(config: _Merged, kind: str, name: str, context: str, form: type[E]) -
 
 
 def _find(config: _Merged, kind: str, name: str) -> ConfigNode | None:
-    from kubernetes_asyncio.config.config_exception import ConfigException
-
     try:
         found: ConfigNode | None = config.root[f"{kind}s"].get_with_name(name, safe=True)
-    except ConfigException:
+    except library().missing:
         return None  # an empty list counts as a missing one there
     return found
 
