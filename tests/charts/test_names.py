@@ -44,7 +44,11 @@ def test_releases_share_no_name_with_one_another_but_the_simulated_kind(helm: He
         ("c-mcm", "a-b"),
         ("b-c-mcm", "a"),
     ):
-        values = {"priorityClass": {"create": True}, "webhook": {"enabled": True}}
+        values = {
+            "priorityClass": {"create": True},
+            "webhook": {"enabled": True},
+            "flowControl": {"enabled": True},
+        }
         found.update(names(helm.template(values=values, release=release, namespace=namespace)))
     twice = {kind for (kind, _, _), count in found.items() if count > 1}
     assert twice == {"CustomResourceDefinition"}

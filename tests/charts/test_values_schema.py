@@ -64,6 +64,13 @@ REFUSED: tuple[tuple[str, object], ...] = (
     ("podDisruptionBudget.maxUnavailable", "half"),
     ("priorityClass.value", 2_000_000_000),
     ("priorityClass.preemptionPolicy", "Always"),
+    ("flowControl.matchingPrecedence", 2),
+    ("flowControl.matchingPrecedence", 9000),
+    ("flowControl.priorityLevel", "workload-high"),
+    ("flowControl.priorityLevel.name", "Workload_High"),
+    ("flowControl.priorityLevel.nominalConcurrencyShares", 0),
+    ("flowControl.priorityLevel.lendablePercent", 101),
+    ("flowControl.priorityLevel.handSize", 9),
     ("networkPolicy.egress", {"ports": []}),
     ("metrics.serviceMonitor.interval", "1.5m"),
     ("metrics.serviceMonitor.scrapeTimeout", "10s1m"),
@@ -136,6 +143,10 @@ TOGETHER: tuple[tuple[dict[str, Any], str], ...] = (
         "webhook.url: required",
     ),
     ({"mode": "access", "access": {"target": False}}, "access: with mode=access"),
+    (
+        {"flowControl": {"enabled": True, "priorityLevel": {"queues": 3}}},
+        "flowControl.priorityLevel.handSize: must not be more",
+    ),
 )
 
 

@@ -72,3 +72,35 @@ inClusterConfig
   namespace: {{ .Release.Namespace }}
 {{- end -}}
 {{- end -}}
+
+{{- /* The release says how requests are queued that come to the cluster it is installed in. */ -}}
+{{- define "mcm.controlsFlow" -}}
+{{- if and .Values.flowControl.enabled (or (include "mcm.controlIsHere" .) (include "mcm.targetIsHere" .)) }}true{{ end -}}
+{{- end -}}
+
+{{- /* Both are asked: without a cluster, helm takes any version for one that serves what it knows
+itself; and a server may be new, and serve less. */ -}}
+{{- define "mcm.servesFlowControl" -}}
+{{- if and (semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "flowcontrol.apiserver.k8s.io/v1") }}true{{ end -}}
+{{- end -}}
+
+{{- /* Managers contend for leases in the cluster that this release is installed in. Roles for a
+manager elsewhere cannot tell, and are for one that does. */ -}}
+{{- define "mcm.holdsLeasesHere" -}}
+{{- if and (include "mcm.controlIsHere" .) (or .Values.leaderElection.enabled (not (include "mcm.runsManager" .))) }}true{{ end -}}
+{{- end -}}
+
+{{- /* The same as mcm.subjects, in the form of a FlowSchema. */ -}}
+{{- define "mcm.flowSubjects" -}}
+{{- range include "mcm.subjects" . | fromYamlArray }}
+- kind: {{ .kind }}
+  {{- if eq .kind "ServiceAccount" }}
+  serviceAccount:
+    name: {{ .name | quote }}
+    namespace: {{ .namespace | quote }}
+  {{- else }}
+  {{ lower .kind }}:
+    name: {{ .name | quote }}
+  {{- end }}
+{{- end }}
+{{- end -}}
