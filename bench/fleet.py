@@ -65,6 +65,7 @@ def _load(given: argparse.Namespace, machines: int, machine_class: JSONObject) -
         connections=given.raw_connections,
         patience=given.patience,
         machine_class=machine_class,
+        bootstrap_tokens=given.bootstrap_tokens,
     )
 
 
@@ -72,10 +73,10 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def show(runs: Sequence[Run], console: Console) -> None:
+def show(runs: Sequence[Run], console: Console, *, bootstrap_tokens: bool) -> None:
     """Print the results for people."""
     for each in runs:
-        console.print(_table(each))
+        console.print(_table(each, "with" if bootstrap_tokens else "without"))
         if each.raw_rates is not None:
             rates = (f"{name} {rate:,.0f}" for name, rate in each.raw_rates.rates.items())
             console.print(f"raw rates, requests a second: {', '.join(rates)}")
@@ -87,10 +88,11 @@ def show(runs: Sequence[Run], console: Console) -> None:
             console.print(remark)
 
 
-def _table(each: Run) -> Table:
+def _table(each: Run, tokens: str) -> Table:
     table = Table(
         "phase",
-        title=f"{each.manager}, {each.machines:,} machines, {each.server} {each.server_version}; "
+        title=f"{each.manager}, {each.machines:,} machines {tokens} bootstrap tokens, "
+        f"{each.server} {each.server_version}; "
         f"start {each.start_seconds:.1f} s, peak {each.peak_resident_bytes / 2**20:.0f} MiB",
     )
     for header in ("machines", "seconds", "own writes", "events", "all", "refused", "a second"):
@@ -143,6 +145,7 @@ def as_json(given: argparse.Namespace, commands: Iterable[Command], runs: Iterab
         "server": given.server,
         "machines": given.machines,
         "managers": [command.name for command in commands],
+        "bootstrap_tokens": given.bootstrap_tokens,
         "phases": list(given.phases),
         "raw_objects": given.raw_objects,
         "raw_connections": given.raw_connections,
@@ -182,6 +185,13 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="a MachineClass (YAML) whose provider, providerSpec and nodeTemplate the fleet's have,"
         " for a manager with a driver of its own",
+    )
+    parser.add_argument(
+        "--bootstrap-tokens",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="have the user data ask for a token, whose Secret is made and deleted for each new"
+        " machine: two more writes (default: no tokens, as docs/performance.md compares)",
     )
     parser.add_argument("--phases", type=_phases, default=PHASES, help=f"of {', '.join(PHASES)}")
     parser.add_argument("--repeat", type=_positive, default=1, help="runs of each")
@@ -240,7 +250,7 @@ def main() -> None:
     if given.json:
         print(as_json(given, commands, runs))
     else:
-        show(runs, Console(width=170))
+        show(runs, Console(width=170), bootstrap_tokens=given.bootstrap_tokens)
     if failed := [each for each in runs if each.failure]:
         of = failed[0]
         sys.exit(f"bench.fleet: {of.manager}, {of.machines} machines: {of.failure}")

@@ -138,7 +138,10 @@ def steps(target: Target, namespace: str, count: int) -> Iterator[tuple[str, Seq
     yield "POST nodes", made(nodes, fewer, lambda n: manifests.node(n, f"raw:///{n}", namespace))
     yield "PATCH nodes", each("PATCH", nodes, fewer, marked)
     yield "DELETE nodes", each("DELETE", nodes, fewer)
-    yield "POST secrets", made(secrets, fewer, lambda n: manifests.named(manifests.secret(), n))
+    yield (
+        "POST secrets",
+        made(secrets, fewer, lambda n: manifests.named(manifests.secret(bootstrap_tokens=True), n)),
+    )
     yield "DELETE secrets", each("DELETE", secrets, fewer)
     yield "POST events", made(events, fewer, lambda n: manifests.event(n, namespace))
     yield "PATCH events", each("PATCH", events, fewer, {"count": 2})

@@ -30,17 +30,24 @@ def new_name() -> str:
 
 @asynccontextmanager
 async def prepared(
-    client: Client, namespace: str, machine_class: JSONObject, *, clean: bool
+    client: Client,
+    namespace: str,
+    machine_class: JSONObject,
+    *,
+    bootstrap_tokens: bool,
+    clean: bool,
 ) -> AsyncIterator[None]:
     """Have the namespace with the classes of a fleet in it; then, if ``clean``, delete whatever
     was made there or for it, finalizers or not. The manager must have ended by then.
-    ``machine_class`` has fields for the classes.
+    ``machine_class`` has fields for the classes, whose user data asks for ``bootstrap_tokens`` or
+    for none.
 
     Raises what :func:`mcm.launcher.installation.planned` does for a cluster that cannot be used.
     """
     await install(client, await planned(client, (), namespace), SystemClock())
     try:
-        await client.create(SECRETS, manifests.secret(), namespace=namespace)
+        secret = manifests.secret(bootstrap_tokens=bootstrap_tokens)
+        await client.create(SECRETS, secret, namespace=namespace)
         for name in manifests.CLASSES:
             body = manifests.machine_class(name, namespace, machine_class)
             await client.create(MACHINE_CLASSES, body, namespace=namespace)

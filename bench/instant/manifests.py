@@ -16,7 +16,8 @@ FLEET_LABEL: Final = "bench.machine.sapcloud.io/fleet"
 LEASES_OF_NODES: Final = "kube-node-lease"
 
 _GROUP = "machine.sapcloud.io/v1alpha1"
-_USER_DATA = "#!/bin/sh\necho joining as <<MACHINE_NAME>> with <<BOOTSTRAP_TOKEN>>\n"
+_USER_DATA = "#!/bin/sh\necho joining as <<MACHINE_NAME>>{credentials}\n"
+_TOKEN = " with <<BOOTSTRAP_TOKEN>>"
 _SINCE = "2026-01-01T00:00:00Z"
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
@@ -27,9 +28,10 @@ _HEALTHY = (
 )
 
 
-def secret() -> JSONObject:
-    """The credentials of the classes, with user data that asks for a bootstrap token."""
-    data = {"userData": base64.b64encode(_USER_DATA.encode()).decode()}
+def secret(*, bootstrap_tokens: bool) -> JSONObject:
+    """The credentials of the classes, with user data that asks for a bootstrap token, or not."""
+    text = _USER_DATA.format(credentials=_TOKEN if bootstrap_tokens else "")
+    data = {"userData": base64.b64encode(text.encode()).decode()}
     return {"metadata": {"name": SECRET}, "type": "Opaque", "data": data}
 
 

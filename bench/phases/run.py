@@ -43,7 +43,8 @@ class Load:
     """``machines`` in the fleet; of them, ``scaled`` are added and taken away again, and ``killed``
     lose their VM. ``phases`` are those to measure (create and delete are among them). ``raw`` is
     how many objects the raw rates are measured with; 0: not at all. ``patience``: seconds a phase
-    may take. ``machine_class`` says what the classes have that another provider needs."""
+    may take. ``machine_class`` says what the classes have that another provider needs, and
+    ``bootstrap_tokens`` whether each new machine is to have one made for it."""
 
     machines: int
     scaled: int
@@ -53,6 +54,7 @@ class Load:
     connections: int
     patience: float
     machine_class: JSONObject
+    bootstrap_tokens: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,11 @@ async def run(cluster: Cluster, command: Command, load: Load, folder: Path) -> R
     namespace = namespaces.new_name()
     try:
         async with namespaces.prepared(
-            client, namespace, load.machine_class, clean=not cluster.ours
+            client,
+            namespace,
+            load.machine_class,
+            bootstrap_tokens=load.bootstrap_tokens,
+            clean=not cluster.ours,
         ):
             return await _Turn(cluster, command, load, folder, client, sent, namespace).run()
     finally:

@@ -23,9 +23,14 @@ _WHAT_EFFICIENCY_IS = (
     "manager."
 )
 
+_WITHOUT_TOKENS: Final = frozenset({"create"})
+"""Phases whose aim is for machines without bootstrap tokens: each costs two writes more. A roll is
+to keep to its aim with them, too."""
+
 GO_WRITES: Final = {"create": 11.6, "roll": 28.8, "delete": 13.3}
 """All writes a machine of the Go original (0.63-dev), as the project's founders measured them with
-500 machines, VMs that take no time, on kube-apiserver 1.32: see ``docs/performance.md``."""
+500 machines, VMs that take no time, no bootstrap tokens, on kube-apiserver 1.32: see
+``docs/performance.md``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +90,29 @@ def section(record: Record) -> Section:
     if not runs:
         return Section("Whole fleets", "No run came to its first phase.")
     first = runs[0]
+    # What was kept before there was a choice was measured with tokens.
+    tokens = bool(record.parameters.get("bootstrap_tokens", True))
     return Section(
         title="Whole fleets",
         asks=f"{first.machines:,} machines are created, rolled to another template, scaled, killed "
         f"in part, and deleted, at an API server ({first.at}). Their VMs take no time, so that all "
         "the time is the manager's and the server's. Fewer writes, less time and less CPU are "
         f"better. {_WHAT_EFFICIENCY_IS}",
-        headlines=_headlines(first),
-        pictures=_pictures(runs),
-        tables=[*(_table(run) for run in runs), *_raw_rates(first)],
+        headlines=_headlines(first, tokens),
+        pictures=_pictures(runs, tokens),
+        tables=[*(_table(run, tokens) for run in runs), *_raw_rates(first)],
     )
 
 
-def _headlines(run: _Run) -> list[Headline]:
+def _headlines(run: _Run, tokens: bool) -> list[Headline]:
     found = []
     for phase in run.phases:
-        name = f"{phase.name} {run.machines:,} machines"
+        # Spreads are of equal names, and these are two measurements.
+        name = f"{phase.name} {run.machines:,} machines{' with bootstrap tokens' if tokens else ''}"
         aim = _OWN_WRITES.get(phase.name)
         if aim is not None:
             writes = phase.own_writes_a_machine
+            aim = None if tokens and phase.name in _WITHOUT_TOKENS else aim
             found.append(Headline(f"{name}: own writes a machine", writes, "", "less", aim))
             seconds = Headline(f"{name}: time", phase.seconds, "s", "less")
             cpu = phase.cpu_milliseconds_a_machine
@@ -117,7 +126,7 @@ def _headlines(run: _Run) -> list[Headline]:
     return [*found, Headline(f"peak memory, {run.machines:,} machines", peak, "MiB", "less", aim)]
 
 
-def _pictures(runs: Sequence[_Run]) -> list[Picture]:
+def _pictures(runs: Sequence[_Run], tokens: bool) -> list[Picture]:
     first = runs[0]
     names = [phase.name for phase in first.phases]
     by_run = {run.title: {phase.name: phase for phase in run.phases} for run in runs}
@@ -129,7 +138,7 @@ def _pictures(runs: Sequence[_Run]) -> list[Picture]:
         }
 
     return [
-        _writes(first),
+        _writes(first, tokens),
         groups(
             "fleet-seconds",
             "Seconds of each phase (less is better)",
@@ -152,7 +161,7 @@ def _pictures(runs: Sequence[_Run]) -> list[Picture]:
     ]
 
 
-def _writes(run: _Run) -> Picture:
+def _writes(run: _Run, tokens: bool) -> Picture:
     phases = [phase for phase in run.phases if phase.name in GO_WRITES]
     series: dict[str, list[float | None]] = {
         f"{run.manager}, own": [phase.own_writes_a_machine for phase in phases],
@@ -167,7 +176,16 @@ def _writes(run: _Run) -> Picture:
         axis="writes a machine",
         caption="Counted at the API server; all are also events and what kubelets write. Counts do "
         "not depend on the machine, so the Go original's, which the project's founders took "
-        "elsewhere, may stand beside them.",
+        f"elsewhere, may stand beside them. {_compared(tokens)}",
+    )
+
+
+def _compared(tokens: bool) -> str:
+    if not tokens:
+        return "Neither made bootstrap tokens for its machines."
+    return (
+        "Ours made a bootstrap token for each new machine, and deleted it: two writes a machine "
+        "that the original's do not have."
     )
 
 
@@ -228,7 +246,7 @@ def _queue(run: _Run) -> list[Picture]:
     ]
 
 
-def _table(run: _Run) -> Table:
+def _table(run: _Run, tokens: bool) -> Table:
     rows = []
     for phase in run.phases:
         delays = phase.event_to_write
@@ -244,7 +262,8 @@ def _table(run: _Run) -> Table:
     remarks = "".join(f"; {remark}" for remark in (*run.remarks, run.failure) if remark)
     peak = f"{run.peak_resident_bytes / _MIB:.0f} MiB"
     return Table(
-        f"**{run.title}** at {run.at}; peak memory {peak}{remarks}",
+        f"**{run.title}** {'with' if tokens else 'without'} bootstrap tokens at {run.at}; "
+        f"peak memory {peak}{remarks}",
         (
             *("phase", "machines", "seconds", "own writes a machine", "all writes a machine"),
             *("CPU s", "CPU ms a machine", "efficiency", "event to write, ms: p50 / p99"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
 import subprocess
 import sys
@@ -10,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from bench import fleet
+from bench.clusters import namespaces
 from bench.clusters.generator import is_whole
 from bench.instant import plug_in
 from bench.instant.provider import create
 from bench.phases.reactions import CREATED, JOINED, Reactions, delays
-from mcm.api.machine import Machine, MachineClass, MachineSpec
+from mcm.api.core import SECRETS
+from mcm.api.machine import MACHINE_CLASSES, Machine, MachineClass, MachineSpec
 from mcm.api.meta import ObjectMeta
+from mcm.client.client import Client
 from mcm.clock import SystemClock
+from mcm.controllers.machine.creation.user_data import USER_DATA, needs_token
 from mcm.driver import (
     Code,
     CreateMachineRequest,
@@ -27,6 +33,8 @@ from mcm.driver import (
     ListMachinesRequest,
     ProviderContext,
 )
+from mcm.sandbox.apiserver.server import ApiServer
+from mcm.sandbox.loopback import LoopbackTransport
 
 _CLASS = MachineClass(metadata=ObjectMeta(name="small"))
 
@@ -53,6 +61,34 @@ def test_the_short_form_may_be_changed() -> None:
     short = fleet.arguments(["--short"])
     assert short.machines == [300]
     assert fleet.arguments(["--short", "--machines=7,9"]).machines == [7, 9]
+
+
+def test_tokens_are_made_on_demand_and_the_results_say_whether() -> None:
+    for flags, tokens in (
+        ([], False),
+        (["--short"], False),
+        (["--bootstrap-tokens"], True),
+        (["--short", "--bootstrap-tokens"], True),
+        (["--bootstrap-tokens", "--no-bootstrap-tokens"], False),
+    ):
+        given = fleet.arguments(flags)
+        said = json.loads(fleet.as_json(given, [], []))
+        assert said["parameters"]["bootstrap_tokens"] is tokens
+
+
+@pytest.mark.parametrize("tokens", [True, False])
+async def test_a_manager_is_asked_for_tokens_by_the_user_data_of_all_classes(tokens: bool) -> None:
+    clock = SystemClock()
+    client = Client(LoopbackTransport(ApiServer(clock=clock, random=random.Random(1))), clock=clock)
+    prepared = namespaces.prepared(client, "ns", {}, bootstrap_tokens=tokens, clean=True)
+    async with prepared:
+        classes = (await client.list_page(MACHINE_CLASSES, namespace="ns")).items
+        named = {each.secret_ref.name for each in classes if each.secret_ref}
+        assert len(classes) == 2
+        (secret,) = [await client.get(SECRETS, name, namespace="ns") for name in named]
+    user_data = base64.b64decode(secret.data[USER_DATA])
+    assert needs_token({USER_DATA: user_data}) is tokens
+    assert b"<<MACHINE_NAME>>" in user_data
 
 
 def test_a_fleet_is_always_created_and_deleted() -> None:

@@ -207,6 +207,7 @@ _FAILOVER = {"won": 14.0, "first_act": 0.2, "standby_resident_mib": 500.0}
 _GROWN = {"phase": "roll", "fleet": 100, "cpu_ms": 0.0, "calls": 900.0, "writes": 14.0}
 _GROWN |= {"adds": 20.0, "watch_events": 30.0}
 
+_PARAMETERS: dict[str, dict[str, Any]] = {"fleet": {"bootstrap_tokens": False}}
 _RESULTS: dict[str, dict[str, Any]] = {
     "informer": {
         "machines": _RACE,
@@ -251,7 +252,8 @@ _RESULTS: dict[str, dict[str, Any]] = {
 def test_results_become_numbers_with_aims_and_pictures(
     bench: str, headline: str, value: float, aim: float, pictures: int
 ) -> None:
-    section = section_of(Record(bench, ("python",), 1.0, _HERE, {}, _RESULTS[bench]))
+    parameters = _PARAMETERS.get(bench, {})
+    section = section_of(Record(bench, ("python",), 1.0, _HERE, parameters, _RESULTS[bench]))
     (found,) = [line for line in section.headlines if line.what == headline]
     assert found.value == pytest.approx(value)
     assert found.aim == aim
@@ -260,6 +262,28 @@ def test_results_become_numbers_with_aims_and_pictures(
     for picture in section.pictures:
         assert "(less is better)" in picture.title or picture.caption
         ElementTree.fromstring(picture.svg)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tokens"),
+    [({"bootstrap_tokens": False}, False), ({"bootstrap_tokens": True}, True), ({}, True)],
+    ids=["without", "with", "kept before there was a choice"],
+)
+def test_a_fleet_with_tokens_is_never_taken_for_one_without(
+    parameters: dict[str, Any], tokens: bool
+) -> None:
+    run = _RUN | {"phases": [_PHASE, _PHASE | {"name": "roll"}]}
+    record = Record("fleet", ("python",), 1.0, _HERE, parameters, {"runs": [run]})
+    section = section_of(record)
+    aims = {line.what: line.aim for line in section.headlines if "own writes" in line.what}
+    named = " with bootstrap tokens" if tokens else ""
+    assert aims == {
+        f"create 500 machines{named}: own writes a machine": None if tokens else 5.2,
+        f"roll 500 machines{named}: own writes a machine": 14.8,
+    }
+    assert f"{'with' if tokens else 'without'} bootstrap tokens" in section.tables[0].title
+    (writes,) = (picture for picture in section.pictures if picture.name == "fleet-writes")
+    assert ("two writes a machine that the original's do not have" in writes.caption) is tokens
 
 
 def test_every_bench_of_the_plan_has_a_section() -> None:
