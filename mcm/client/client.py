@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TypeVar, final
 
 from mcm.client import answers
-from mcm.client.errors import KubeError, RequestTimeout, TransportError
+from mcm.client.errors import KubeError, TransportError
 from mcm.client.metrics import ClientMetrics, code_of
 from mcm.client.requests import Call
 from mcm.client.retry import RetryPolicy, asked_too_much, wait_before_retry
@@ -158,9 +158,6 @@ class Client(ObjectClient):
                 try:
                     response = await self._transport.request(request)
                     span.set("http.response.status_code", response.status)
-                except RequestTimeout:
-                    self._throttle.refused(begun=started_at, wait=0.0)
-                    raise
                 finally:
                     took = self._clock.monotonic() - started_at
                     self._progressed(started_at + took)

@@ -1,15 +1,16 @@
 """How many requests may be under way at once: as many as are allowed, fewer where that is too many.
 
 Pure: told the time, and what became of each request. A server that is asked for more than it can do
-says so (429, or 503 with a Retry-After) or does not answer in time. Then the limit is cut, once for
-all requests that were under way; after the time that the server asked for it grows again, by one
-for each round of answers, up to what is allowed. So those that are refused are few, one or two a
-round once the right number is found, nobody needs to know what the server can bear, and a limit
-that was cut to one is whole again after about ``most ** 2 / 2`` answers.
+says so (429, or 503 with a Retry-After). Then the limit is cut, once for all requests that were
+under way; after the time that the server asked for it grows again, by one for each round of
+answers, up to what is allowed. So those that are refused are few, one or two a round once the right
+number is found, nobody needs to know what the server can bear, and a limit that was cut to one is
+whole again after about ``most ** 2 / 2`` answers.
 
-How long answers take says nothing here: a server at its limit makes as many in a second whether 16
-wait for theirs or 64 (measured on a real one, ``docs/api-requests.md``), and a slow webhook would
-be taken for a busy server.
+Who gets no answer cuts nothing: a webhook or a network that swallows some objects' requests would
+have those that hang hold all that is left. How long answers take says nothing either: a server at
+its limit makes as many in a second whether 16 wait for theirs or 64 (measured on a real one,
+``docs/api-requests.md``), and a slow webhook would be taken for a busy server.
 """
 
 from __future__ import annotations

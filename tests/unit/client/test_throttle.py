@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ import pytest
 
 from mcm.api.core import NODES
 from mcm.client.client import Client
+from mcm.client.errors import RequestTimeout
 from mcm.client.throttle import Throttle
 from mcm.client.transport import Request, Response, StreamResponse
 from mcm.clock import LoopClock
@@ -202,3 +204,42 @@ def test_it_goes_at_full_width_again_once_the_server_can() -> None:
             over.append(True)
 
     run_virtual(main)
+
+
+class HalfDeafServer(BusyServer):
+    """Never answers what is about ``deaf``; all else at once."""
+
+    async def request(self, request: Request) -> Response:
+        if request.path.endswith("/deaf"):
+            await CLOCK.sleep(request.timeout or 0.0)
+            raise RequestTimeout("no answer")
+        return await super().request(request)
+
+
+def test_requests_that_are_not_answered_take_no_places_from_others() -> None:
+    """A webhook or a network that swallows some objects' requests says nothing of the server: were
+    it asked for less, those that hang would hold all that is left."""
+
+    async def main() -> float:
+        client = Client(
+            HalfDeafServer(1000), clock=CLOCK, random=random.Random(7), max_in_flight=64
+        )
+
+        async def ask_for_ever() -> None:
+            while True:
+                with contextlib.suppress(RequestTimeout):
+                    await client.get(NODES, "deaf")
+
+        deaf = [asyncio.create_task(ask_for_ever()) for _ in range(20)]
+        try:
+            await CLOCK.sleep(600)
+            asked = CLOCK.monotonic()
+            async with asyncio.TaskGroup() as group:
+                for number in range(440):
+                    group.create_task(client.get(NODES, f"n-{number}"))
+            return CLOCK.monotonic() - asked
+        finally:
+            for task in deaf:
+                task.cancel()
+
+    assert run_virtual(main) == pytest.approx(0.5, abs=0.01)  # ten rounds of 44
