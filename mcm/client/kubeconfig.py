@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 _LARGEST = 16 * 1024 * 1024
+_PIECE = 64 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -191,11 +192,7 @@ def _parsed(file: Path) -> JSONObject | None:
     if os.pathsep in str(file):
         raise ConfigurationError(f"kubeconfig {file}: the path must not contain {os.pathsep!r}")
     try:
-        with file.open("rb") as stream:  # which may be a device without end
-            content = stream.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise _not_a_kubeconfig(file, "too large")
-        text = content.decode()
+        text = _content(file).decode()
     except OSError as error:
         raise ConfigurationError(f"cannot read kubeconfig {file}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -210,6 +207,19 @@ def _parsed(file: Path) -> JSONObject | None:
     if not content.keys() & {"clusters", "contexts", "users", "current-context"}:
         raise _not_a_kubeconfig(file, "no clusters, contexts or users in it")
     return content
+
+
+def _content(file: Path) -> bytes:
+    """Read it in pieces, as it may be a device without end: room for the largest at once would
+    also have the C library keep up to twice as much of what is freed ever after (mallopt(3),
+    ``M_MMAP_THRESHOLD``)."""
+    content = bytearray()
+    with file.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            content += piece
+            if len(content) > _LARGEST:
+                raise _not_a_kubeconfig(file, "too large")
+    return bytes(content)
 
 
 def _merger(paths: str) -> KubeConfigMerger:

@@ -159,7 +159,7 @@ class RepeatedWrites:
         content, unread = _content(meant), history.unread
         is_new = content not in unread and content not in history.spells
         if is_new and len(unread) < self._most_unread:
-            unread[content] = meant, now
+            unread[content] = _without_spare_room(meant), now
             return None
         for earlier, (set_then, at) in unread.items():
             history.note(earlier, set_then, at)
@@ -261,6 +261,11 @@ def _meant(patch: Patch) -> bytes:
     if isinstance(metadata, Mapping):
         metadata = {k: v for k, v in metadata.items() if ("metadata", k) not in _ADDRESS}
     return _encoded({**meant, "metadata": metadata} if metadata else meant)
+
+
+def _without_spare_room(encoded: bytes) -> bytes:
+    """Copy it: the encoder hands over bytes in the 4 KiB that it wrote them into."""
+    return bytes(memoryview(encoded))
 
 
 def _content(meant: bytes) -> int:

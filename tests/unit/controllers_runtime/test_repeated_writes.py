@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Mapping
 
 import pytest
@@ -267,3 +268,16 @@ def test_what_is_taken_apart_late_says_the_same(steps: list[tuple[Patch, float]]
         now += pause
         assert late.held(NODE, patch, now) == at_once.held(NODE, patch, now)
         assert late.wrote(NODE, UID, patch, now) == at_once.wrote(NODE, UID, patch, now)
+
+
+def test_a_patch_that_was_made_once_is_kept_in_no_more_room_than_it_needs() -> None:
+    writes, times = RepeatedWrites(), 500
+    targets = [NODE._replace(name=f"node-{number}") for number in range(times)]
+    tracemalloc.start()
+    try:
+        for now, target in enumerate(targets):
+            writes.wrote(target, UID, CLAIM, float(now))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept / times < 1500  # an encoded patch alone took 4 KiB
