@@ -113,7 +113,10 @@ def test_others_are_served_as_if_nobody_were_drained() -> None:
     alone, beside_drains = _served(drains=False), _served(drains=True)
     assert alone.keys() == beside_drains.keys()
     late = {what: beside_drains[what] - alone[what] for what in alone}
-    assert max(late.values()) <= 0.2, late
+    for (name, phase), seconds in late.items():
+        # A timeout counts from the time in the status, which is in whole seconds: how soon after it
+        # began its second decides when it is over, and differs between the two fleets.
+        assert seconds <= (1.2 if phase == "Failed" else 0.2), (name, phase, late)
 
 
 def _served(*, drains: bool) -> dict[tuple[str, str], float]:
