@@ -43,6 +43,7 @@ from mcm.controllers.machine.health import meltdown
 from mcm.controllers.machine.health.failure_permit import FailurePermits, index_waiting
 from mcm.controllers.machine.health.giving_up import GivingUp, failure_permits
 from mcm.controllers.machine.health.moving_machines import MovingMachines
+from mcm.controllers.machine.health.waiting_line import WaitingLine
 from mcm.controllers.machine.hot_update.pace import HotUpdatePace
 from mcm.controllers.machine.hot_update.progress import HotUpdateMetrics, HotUpdateProgress
 from mcm.controllers.machine.memory import Memory
@@ -81,7 +82,7 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
     ctx.control_informers.informer(MACHINES).add_handler(progress.machine_changed)
     probe, probing = reachability.build(ctx, recovered=recovered)
     giving_up, protecting = _giving_up(ctx, control, queue)
-    _listen_to_control(ctx, control, target, memory, queue)
+    _listen_to_control(ctx, control, target, memory, queue, giving_up.line)
     _listen_to_target(ctx, control, memory, queue)
     ids = VolumeIds(control, ctx.provider, target.volumes) if target is not None else None
     drains, settling = build_engine(
@@ -104,7 +105,11 @@ def build(ctx: ControllerContext) -> Sequence[Controller]:
         volume_ids=ids,
     )
     reconciler = MachineReconciler(
-        control.machines, assembly.acts(), places=memory.places, wake_after=queue.add_after
+        control.machines,
+        assembly.acts(),
+        places=memory.places,
+        line=giving_up.line,
+        wake_after=queue.add_after,
     )
     workers = memory.places.most + _SPARE_WORKERS
     mirror = ctx.control_informers.informer(MACHINES)
@@ -217,11 +222,13 @@ def _giving_up(
     enqueue_changes(queue, ctx.control_informers.informer(MACHINE_SETS), of_set)
     protection, protecting = meltdown.build(ctx, wake=wake)
     limit = ctx.options.max_concurrent_replacements
-    permits = FailurePermits(wake=queue.add, limit=limit)
+    line = WaitingLine(wake=queue.add, wake_after=queue.add_after)
+    permits = FailurePermits(unused=line.offer, limit=limit)
     allowed = GivingUp(
         sets=sets,
         moving=moving,
         permits=permits,
+        line=line,
         protection=protection,
         asked=once_per_registry(ctx.registry, failure_permits),
     )
@@ -237,6 +244,7 @@ def _listen_to_control(
     target: TargetCluster | None,
     memory: Memory,
     queue: WorkQueue[str],
+    line: WaitingLine,
 ) -> None:
     owners = target.owners if target is not None else None
 
@@ -246,7 +254,7 @@ def _listen_to_control(
             memory.forget(uid)
         if change.new is None or change.new.metadata.deletion_timestamp is not None:
             memory.shared.forget(uid, ctx.clock.monotonic())
-        keys = wakeups.of_machine(change, control.machines)
+        keys = wakeups.of_machine(change, line)
         if owners is None:
             return keys
         return chain(keys, wakeups.of_node_change_of_machine(change, owners))

@@ -8,6 +8,7 @@ from typing import TypeAlias, final
 from mcm.api.machine import Machine
 from mcm.controllers.machine import flow
 from mcm.controllers.machine.flow import Step
+from mcm.controllers.machine.health.waiting_line import WaitingLine
 from mcm.controllers.provider import Places
 from mcm.controllers.runtime import Outcome, earliest
 from mcm.informers.store import Store
@@ -24,7 +25,8 @@ class MachineReconciler:
 
     ``acts`` lacks the steps of Nodes where there is no target cluster. ``wake_after`` brings a key
     back in so many seconds: a step that has failed must not make another one miss its time.
-    ``places`` are those for calls to the provider, which a key may have been waiting for.
+    A key may have been waiting for one of ``places``, those for calls to the provider, or in
+    ``line``, to be given up.
     """
 
     def __init__(
@@ -33,12 +35,14 @@ class MachineReconciler:
         acts: Mapping[Step, StepAct],
         *,
         places: Places,
+        line: WaitingLine,
         wake_after: Callable[[str, float], None],
     ) -> None:
         self._machines = machines
         self._acts = acts
         self._has_target = Step.CHECK_HEALTH in acts
         self._places = places
+        self._line = line
         self._wake_after = wake_after
 
     async def reconcile(self, key: str) -> Outcome:
@@ -48,7 +52,7 @@ class MachineReconciler:
         """
         outcomes: dict[Step, Outcome] = {}
         errors: dict[Step, Exception] = {}
-        with self._places.attending(key):
+        with self._places.attending(key), self._line.attending(key):
             await self._take_steps(key, outcomes, errors)
         again = earliest(*outcomes.values())
         if not errors:

@@ -23,22 +23,21 @@ from mcm.controllers.machine.health.moving_machines import (
     is_set_failing,
     is_set_wanting,
 )
+from mcm.controllers.machine.health.waiting_line import WaitingLine
 from mcm.controllers.machine.hot_update.need import is_unfinished
 from mcm.controllers.machine.node.matching import machine_keys_of
 from mcm.controllers.node_ownership import NodeOwners, is_managed, whose
 from mcm.informers import Change, Store
 
 
-def of_machine(change: Change[Machine], machines: Store[Machine]) -> Iterator[str]:
-    """Yield the machine itself and, once it has come to rest, those that waited for that."""
+def of_machine(change: Change[Machine], line: WaitingLine) -> Iterator[str]:
+    """Yield the machine itself and, once it has come to rest, who is next to be given up."""
     if change.resync:
         return
     yield change.object.metadata.key
     old, new = change.old, change.new
     if old is not None and _stands_aside(old, new):
-        for other in waiting_in(machines, group_of(old)):
-            if other.metadata.uid != old.metadata.uid:
-                yield other.metadata.key
+        yield from line.next_of(group_of(old))
 
 
 def _stands_aside(old: Machine, new: Machine | None) -> bool:

@@ -145,7 +145,7 @@ class BrokenFleetModel(FleetModel):
         moving = MovingMachines(sets)
         for other in self.machines.values():
             moving.note(Change(None, other))
-        permits = FailurePermits(wake=lambda _: None)
+        permits = FailurePermits(unused=lambda _: None)
         if permits.may_fail(machine, moving.in_group_of(machine)):
             self.given_up.add(machine.metadata.name)
             self._become(machine.metadata.name, MachinePhase.FAILED, UNHEALTHY, ready="Unknown")

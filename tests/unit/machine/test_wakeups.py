@@ -11,6 +11,7 @@ from mcm.api.meta import ObjectMeta
 from mcm.controllers import indexes
 from mcm.controllers.machine import wakeups
 from mcm.controllers.machine.health.failure_permit import index_waiting
+from mcm.controllers.machine.health.waiting_line import WaitingLine
 from mcm.informers import Change, Store
 from tests.unit.machine.objects import BORN, NOT_READY, READY, class_, machine, node
 
@@ -24,32 +25,39 @@ def machines(*objects: Machine) -> Store[Machine]:
     return store
 
 
+def line_of(*waiting: Machine) -> WaitingLine:
+    line = WaitingLine(wake=lambda _: None, wake_after=lambda _, __: None)
+    for subject in waiting:
+        line.refused(subject)
+    return line
+
+
 def keys(found: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
 def test_a_machine_concerns_itself() -> None:
     change = Change(None, machine("a"))
-    assert keys(wakeups.of_machine(change, machines(machine("a")))) == ["ns/a"]
+    assert keys(wakeups.of_machine(change, line_of())) == ["ns/a"]
 
 
 @pytest.mark.parametrize("new", [machine("a", phase="Running", group="d"), None])
-def test_a_machine_that_comes_to_rest_wakes_those_that_waited_to_fail(new: Machine | None) -> None:
-    store = machines(
+def test_a_machine_that_comes_to_rest_wakes_who_is_next_to_fail(new: Machine | None) -> None:
+    line = line_of(
         machine("b", phase="Unknown", group="d"),
-        machine("c", phase="Running", group="d"),
+        machine("c", phase="Unknown", group="d"),
         machine("e", phase="Unknown", group="other"),
     )
     change = Change(machine("a", phase="Pending", group="d"), new)
-    assert keys(wakeups.of_machine(change, store)) == ["ns/a", "ns/b"]
+    assert keys(wakeups.of_machine(change, line)) == ["ns/a", "ns/b"]
 
 
 def test_a_machine_that_begins_to_move_wakes_nobody_else() -> None:
-    store = machines(machine("b", phase="Unknown", group="d"))
+    line = line_of(machine("b", phase="Unknown", group="d"))
     change = Change(
         machine("a", phase="Running", group="d"), machine("a", phase="Failed", group="d")
     )
-    assert keys(wakeups.of_machine(change, store)) == ["ns/a"]
+    assert keys(wakeups.of_machine(change, line)) == ["ns/a"]
 
 
 STORE = machines(machine("a", node="n"), machine("b", node="other"))

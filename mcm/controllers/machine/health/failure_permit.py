@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
 from mcm.api.machine import Machine, MachinePhase
@@ -79,43 +79,29 @@ class Permit:
 
 
 @final
-@dataclass(slots=True)
-class _Held:
-    """The UIDs of those that hold a permit, and the keys of those refused because of them."""
-
-    uids: set[str] = field(default_factory=set)
-    refused: set[str] = field(default_factory=set)
-
-
-@final
 class FailurePermits:
     """Which groups have machines that are being given up right now.
 
     The mirror knows everything but that: between decision and answer, other workers decide too.
-    At most ``limit`` machines of a group may move. ``wake`` is called with the keys of those who
-    were refused because of a permit that then was not used.
+    At most ``limit`` machines of a group may move. ``unused`` is called with the group of a permit
+    that was not used: others may have been refused because of it.
     """
 
-    def __init__(self, wake: Callable[[str], None], *, limit: int = 1) -> None:
-        self._wake = wake
+    def __init__(self, unused: Callable[[str], None], *, limit: int = 1) -> None:
+        self._unused = unused
         self._limit = limit
-        self._in_flight: dict[str, _Held] = {}
+        self._in_flight: dict[str, set[str]] = {}
+        """The UIDs of those that hold a permit, by group."""
 
     def may_fail(self, machine: Machine, moving: Collection[str]) -> bool:
-        """Tell whether ``machine`` may be given up, given the UIDs of those of its group that move.
-
-        Who is refused is woken: by the group's coming to rest, or as a permit comes back unused.
-        """
+        """Tell whether ``machine`` may be given up, given the UIDs of those of its group that
+        move."""
         group, uid = group_of(machine), machine.metadata.uid
         if not group:
             return True
-        held = self._in_flight.get(group)
-        unseen = sum(h not in moving and h != uid for h in held.uids) if held else 0
-        if len(moving) - (uid in moving) + unseen < self._limit:
-            return True
-        if held is not None:
-            held.refused.add(machine.metadata.key)
-        return False
+        held = self._in_flight.get(group, ())
+        unseen = sum(h not in moving and h != uid for h in held)
+        return len(moving) - (uid in moving) + unseen < self._limit
 
     @contextmanager
     def holding(self, machine: Machine) -> Iterator[Permit]:
@@ -125,18 +111,13 @@ class FailurePermits:
         if not group:
             yield permit
             return
-        held = self._in_flight.setdefault(group, _Held())
-        held.uids.add(uid)
+        held = self._in_flight.setdefault(group, set())
+        held.add(uid)
         try:
             yield permit
         finally:
-            self._end(group, held, uid, used=permit.used)
-
-    def _end(self, group: str, held: _Held, uid: str, *, used: bool) -> None:
-        held.uids.discard(uid)
-        if not held.uids:
-            self._in_flight.pop(group, None)
-        if not used:
-            refused, held.refused = sorted(held.refused), set()
-            for key in refused:
-                self._wake(key)
+            held.discard(uid)
+            if not held:
+                self._in_flight.pop(group, None)
+            if not permit.used:
+                self._unused(group)

@@ -19,6 +19,7 @@ from mcm.controllers.machine.health.meltdown.protection import (
     Verdict,
 )
 from mcm.controllers.machine.health.moving_machines import MovingMachines, is_wanted
+from mcm.controllers.machine.health.waiting_line import WaitingLine
 from mcm.informers.store import Store
 
 
@@ -44,6 +45,7 @@ class GivingUp:
     sets: Store[MachineSet]
     moving: MovingMachines
     permits: FailurePermits
+    line: WaitingLine
     protection: MeltdownProtection
     asked: Counter
     """How often it was asked whether a machine may fail, by ``answer``."""
@@ -53,10 +55,15 @@ class GivingUp:
         return self.protection.verdict(machine) if is_wanted(machine, self.sets) else ALLOWED
 
     def may_fail(self, machine: Machine) -> bool:
-        """Tell whether so few of the machine's deployment move that it may be given up, too."""
+        """Tell whether so few of the machine's deployment move that it may be given up, too. If
+        not, it waits in line."""
         if not is_wanted(machine, self.sets):
             return True
         granted = self.permits.may_fail(machine, self.moving.in_group_of(machine))
+        if granted:
+            self.line.granted(machine)
+        else:
+            self.line.refused(machine)
         self.asked.labels("granted" if granted else "refused").inc()
         return granted
 

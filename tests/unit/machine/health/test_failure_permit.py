@@ -15,8 +15,8 @@ from tests.unit.machine.objects import BORN, after, machine
 UNKNOWN = MachinePhase.UNKNOWN
 
 
-def no_wakes() -> FailurePermits:
-    return FailurePermits(wake=lambda _: None)
+def permits_for_one() -> FailurePermits:
+    return FailurePermits(unused=lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -60,29 +60,29 @@ def test_who_joins_and_quarrels_about_a_node_does_not_move(
 
 
 def test_one_may_fail_while_the_rest_is_at_rest() -> None:
-    assert no_wakes().may_fail(machine("a", phase=UNKNOWN, group="d"), [])
+    assert permits_for_one().may_fail(machine("a", phase=UNKNOWN, group="d"), [])
 
 
 def test_none_may_fail_while_another_moves() -> None:
     moving = ["uid-b"]
-    assert not no_wakes().may_fail(machine("a", phase=UNKNOWN, group="d"), moving)
+    assert not permits_for_one().may_fail(machine("a", phase=UNKNOWN, group="d"), moving)
 
 
 def test_a_machine_does_not_stand_in_its_own_way() -> None:
     itself = machine("a", phase="InPlaceUpdateFailed", group="d")
-    assert no_wakes().may_fail(itself, ["uid-a"])
+    assert permits_for_one().may_fail(itself, ["uid-a"])
 
 
 def test_a_machine_of_no_deployment_may_always_fail() -> None:
     alone = machine("a", phase=UNKNOWN)
     assert group_of(alone) == ""
-    permits = no_wakes()
+    permits = permits_for_one()
     with permits.holding(machine("b", phase=UNKNOWN)):
         assert permits.may_fail(alone, ["uid-c"])
 
 
 def test_while_one_is_being_written_no_other_of_its_group_may_fail() -> None:
-    permits = no_wakes()
+    permits = permits_for_one()
     a, b, other = (machine(name, phase=UNKNOWN, group=g) for name, g in ("ad", "bd", "ce"))
     with permits.holding(a):
         assert permits.may_fail(a, [])
@@ -92,41 +92,36 @@ def test_while_one_is_being_written_no_other_of_its_group_may_fail() -> None:
 
 
 def test_the_permit_comes_back_even_if_the_write_fails() -> None:
-    permits = no_wakes()
+    permits = permits_for_one()
     a, b = (machine(name, phase=UNKNOWN, group="d") for name in "ab")
     with pytest.raises(RuntimeError), permits.holding(a):
         raise RuntimeError
     assert permits.may_fail(b, [])
 
 
-@pytest.mark.parametrize(("fails", "woken"), [(True, ["ns/b", "ns/c"]), (False, [])])
-def test_who_was_refused_because_of_a_write_is_woken_if_it_fails(
-    woken: list[str], *, fails: bool
+@pytest.mark.parametrize(("fails", "told"), [(True, ["ns/d"]), (False, [])])
+def test_a_permit_that_was_not_used_is_offered_to_the_group(
+    told: list[str], *, fails: bool
 ) -> None:
     heard: list[str] = []
-    permits = FailurePermits(wake=heard.append)
-    a, b, c = (machine(name, phase=UNKNOWN, group="d") for name in "abc")
+    permits = FailurePermits(unused=heard.append)
+    a, b = (machine(name, phase=UNKNOWN, group="d") for name in "ab")
     with contextlib.suppress(RuntimeError), permits.holding(a) as permit:
-        assert not permits.may_fail(c, [])
-        assert not permits.may_fail(b, [])
         assert not permits.may_fail(b, [])
         assert heard == []
         if fails:
             raise RuntimeError
         permit.used = True
-    assert heard == woken
-    with contextlib.suppress(RuntimeError), permits.holding(a):
-        raise RuntimeError
-    assert heard == woken
+    assert heard == told
 
 
-def test_who_was_refused_is_woken_if_the_machine_turns_out_to_be_well() -> None:
+def test_a_permit_is_offered_if_the_machine_turns_out_to_be_well() -> None:
     heard: list[str] = []
-    permits = FailurePermits(wake=heard.append)
+    permits = FailurePermits(unused=heard.append)
     a, b = (machine(name, phase=UNKNOWN, group="d") for name in "ab")
     with permits.holding(a):
         assert not permits.may_fail(b, [])
-    assert heard == ["ns/b"]
+    assert heard == ["ns/d"]
     assert permits.may_fail(b, [])
 
 
@@ -138,7 +133,7 @@ def test_deciding_one_after_the_other_never_fails_two_at_a_time(
         f"m{i}": machine(f"m{i}", phase=phase, group="d", since=BORN)
         for i, phase in enumerate(phases)
     }
-    permits, failed = no_wakes(), 0
+    permits, failed = permits_for_one(), 0
     for name in data.draw(st.permutations(sorted(fleet))):
         subject = fleet[name]
         if subject.phase != UNKNOWN:
@@ -160,7 +155,7 @@ def test_however_writes_overlap_no_more_move_than_the_limit_unless_they_did_befo
     limit: int, moving: set[str], order: list[str], data: st.DataObject
 ) -> None:
     """Writes begin, end and become visible in any order."""
-    permits = FailurePermits(wake=lambda _: None, limit=limit)
+    permits = FailurePermits(unused=lambda _: None, limit=limit)
     most = max(limit, len(moving))
     under_way: dict[str, contextlib.ExitStack] = {}
     visible, failed = set(moving), set(moving)
@@ -183,7 +178,7 @@ def test_however_writes_overlap_no_more_move_than_the_limit_unless_they_did_befo
 
 
 def test_with_a_higher_limit_as_many_may_fail_and_the_next_may_not() -> None:
-    permits = FailurePermits(wake=lambda _: None, limit=2)
+    permits = FailurePermits(unused=lambda _: None, limit=2)
     a, b, c = (machine(name, phase=UNKNOWN, group="d") for name in "abc")
     with permits.holding(a):
         assert permits.may_fail(b, ["uid-a"])
