@@ -120,15 +120,32 @@ class MachineSetReconciler:
         now, shields = self._clock.now(), await self._keep_failed(machine_set, errors)
         owned = self._claimer.owned(machine_set)
         shields = {**self._protected(owned), **shields}
-        awaited = self._awaited(machine_set, owned)
-        decided = plan(machine_set, owned, now, protected_until=shields, expected=len(awaited))
+        awaited, decided = self._decided(machine_set, shields)
         if change := note_change(machine_set, owned, decided.delete):
             machine_set = await self._set_writer.patch(machine_set, change)
         failures, failure = await self._carry_out(machine_set, decided)
+        latest = self._sets.get(machine_set.metadata.key)
+        if decided.delete and not failures and latest and self._asks_the_same(machine_set):
+            # Who failed is replaced in the same pass: one status for both.
+            also_awaited, then = self._decided(latest, shields)
+            if then.create:
+                awaited, decided = also_awaited, then
+                failures, failure = await self._carry_out(machine_set, decided)
         failure = failure or told(machine_set, awaited, now)
         await self._report(machine_set, failure)
         raise_together(f"machine set {machine_set.metadata.key}", (*errors, *failures))
         return self._look_again(machine_set, decided)
+
+    def _decided(
+        self, machine_set: MachineSet, shields: Mapping[str, datetime]
+    ) -> tuple[Sequence[Machine], ScalingPlan]:
+        """Return what follows from the machines as the store shows them now, and which ones may be
+        adopted soon."""
+        owned, now = self._claimer.owned(machine_set), self._clock.now()
+        awaited = self._awaited(machine_set, owned)
+        return awaited, plan(
+            machine_set, owned, now, protected_until=shields, expected=len(awaited)
+        )
 
     async def _keep_failed(
         self, machine_set: MachineSet, errors: list[KubeError]
