@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from mcm.api.core import NODES, SECRETS
 from mcm.api.machine import MACHINE_DEPLOYMENTS, MACHINE_SETS, MACHINES
 from mcm.api.meta import JSONObject
 from mcm.api.names import ANNOTATION_SCALE_DOWN_DISABLED, ANNOTATION_SCALE_DOWN_DISABLED_BY_MCM
+from mcm.controllers.settings import ControllerSettings
+from mcm.options import Options
 from mcm.providers.simulated.virtual_machine import VIRTUAL_MACHINES
 from mcm.sandbox import samples
-from mcm.simulation.harness import Simulation, name_of
+from mcm.simulation.harness import Simulation, name_of, phase_of
 from mcm.simulation.virtualtime import run_virtual
 from tests.thoroughness import part_of
 
@@ -204,7 +207,7 @@ def test_statuses_of_sets_and_deployments_are_shared_by_machines_that_change_tog
 
 def test_machines_that_wait_to_be_given_up_do_not_ask_for_their_nodes() -> None:
     """Of those killed together one after the other is given up: each asks once, when it is its
-    turn, however many wait."""
+    turn, and is woken a few times, however many wait."""
     fleet, killed = 60, 24
 
     async def main() -> None:
@@ -222,6 +225,39 @@ def test_machines_that_wait_to_be_given_up_do_not_ask_for_their_nodes() -> None:
             assert costs.reads <= killed, costs
             assert costs.of("machines") <= 8.2, costs
             assert costs.of("nodes") <= 4.0, costs
+            assert costs.of_sets_and_deployments <= 8.0, costs
+            assert _refused_permits(sim) <= 4 * killed
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(("vm_seconds", "told"), [(0, 0.0), (20, 0.5)])
+def test_who_waits_for_its_turn_to_be_deleted_says_so_once_that_takes_long(
+    vm_seconds: int, told: float
+) -> None:
+    """Two calls to the provider at a time: with instant VMs the last one's turn comes after several
+    seconds, with slow ones after minutes."""
+    fleet = 50 if not vm_seconds else 12
+
+    async def main() -> None:
+        settings = replace(ControllerSettings(), machine_concurrent_syncs=2)
+        options = replace(Options(), settings=settings)
+        async with Simulation(seed=3, options=options) as sim:
+            await sim.apply(_fleet(fleet, tokens=False, deletion=vm_seconds))
+            await sim.until(lambda: sim.running() == fleet, within=600)
+            await sim.pass_time(60)
+            sim.faults.delay(0.2, watch=False)
+            costs = _Costs(sim, fleet)
+            await sim.client.delete(MACHINE_DEPLOYMENTS, "sample", namespace="default")
+            await sim.pass_time(40 if vm_seconds else 4)
+            waiting = sim.objects(MACHINES)
+            assert waiting
+            assert sum(phase_of(m) == "Terminating" for m in waiting) >= told * len(waiting)
+            await sim.until(lambda: not sim.objects(MACHINES), within=600)
+            await sim.until(lambda: not sim.objects(NODES), within=600)
+            costs = _Costs(sim, fleet).since(costs)
+            assert costs.of("machines") <= (3.0 if vm_seconds else 2.0), costs
+            assert costs.of("nodes") <= (4.0 if vm_seconds else 3.0), costs
 
     run_virtual(main)
 
@@ -261,9 +297,11 @@ class _Costs:
         return f"{self.total} a machine: {self.writes}, {self.reads} reads"
 
 
-def _fleet(replicas: int, *, instant: bool = True, tokens: bool = True) -> Sequence[dict[str, Any]]:
+def _fleet(
+    replicas: int, *, instant: bool = True, tokens: bool = True, deletion: int = 0
+) -> Sequence[dict[str, Any]]:
     """The sample, so large, twenty percent of it replaced at a time. Its VMs take no time if
-    ``instant``; with ``tokens``, each joins by one of its own."""
+    ``instant``, but for ``deletion`` seconds; with ``tokens``, each joins by one of its own."""
     manifests: list[dict[str, Any]] = list(samples.load())
     for manifest in manifests:
         if manifest["kind"] == "Secret" and not tokens:
@@ -271,11 +309,17 @@ def _fleet(replicas: int, *, instant: bool = True, tokens: bool = True) -> Seque
         if manifest["kind"] == "MachineClass" and instant:
             steps = ("create", "delete", "boot", "join")
             manifest["providerSpec"] = {f"{step}Latency": "0s" for step in steps}
+            manifest["providerSpec"]["deleteLatency"] = f"{deletion}s"
         if manifest["kind"] == "MachineDeployment":
             manifest["spec"]["replicas"] = replicas
             twenty = {"maxSurge": "20%", "maxUnavailable": "20%"}
             manifest["spec"]["strategy"]["rollingUpdate"] = twenty
     return manifests
+
+
+def _refused_permits(sim: Simulation) -> float:
+    labels = {"answer": "refused"}
+    return sim.registry.get_sample_value("mcm_machine_failure_permits_total", labels) or 0.0
 
 
 def _pods(sim: Simulation, of_each: int) -> Sequence[JSONObject]:

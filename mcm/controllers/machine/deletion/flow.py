@@ -49,7 +49,7 @@ class Deletion:
         for _ in range(2 * len(DeletionStep)):
             machine = self._record.named(machine)
             result = await self._taken(machine)
-            if isinstance(result, Outcome):
+            if not isinstance(result, Machine):
                 return await self._telling.paused(machine, result)
             machine = result
         raise AssertionError(f"the deletion of {machine.metadata.key} goes in circles")

@@ -9,7 +9,7 @@ from mcm.controllers.machine import last_operation
 from mcm.controllers.machine.deletion import provider_answers
 from mcm.controllers.machine.deletion.left_behind import is_class_at_fault, is_forced
 from mcm.controllers.machine.deletion.record import DeletionRecord
-from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.deletion.steps import InLine, StepResult
 from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.last_operation import Marker
 from mcm.controllers.machine.ports import ControlCluster, TargetCluster, class_key
@@ -57,7 +57,7 @@ class NodeNameSearch:
             Purpose.DELETION, machine.metadata.key, class_key=class_.metadata.key
         ) as placed:
             if not placed:
-                return Outcome(reason="waiting for a place to delete")
+                return InLine()
             return await self._ask(machine, class_)
 
     async def _ask(self, machine: Machine, class_: MachineClass) -> StepResult:

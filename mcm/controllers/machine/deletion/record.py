@@ -29,9 +29,6 @@ from mcm.controllers.machine.ports import ControlCluster
 from mcm.controllers.runtime import Outcome
 from mcm.events import EventType
 
-_MOMENT = timedelta(seconds=2)
-"""Timestamps are of whole seconds: no less than one."""
-
 
 @final
 class DeletionRecord:
@@ -96,11 +93,11 @@ class DeletionRecord:
         known = self._control.current(machine)
         return known is None or MACHINE_FINALIZER not in known.metadata.finalizers
 
-    def moment_left(self, machine: Machine) -> float:
-        """Return the seconds until the deletion has taken long enough to be worth a write."""
+    def seconds_left(self, machine: Machine, span: timedelta) -> float:
+        """Return the seconds until the deletion has taken ``span``."""
         now = self._control.now()
         began = machine.metadata.deletion_timestamp or now
-        return (began + _MOMENT - now).total_seconds()
+        return (began + span - now).total_seconds()
 
     async def written(self, machine: Machine) -> Machine:
         """Write how far the deletion is; no request if that is what is written."""

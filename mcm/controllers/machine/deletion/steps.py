@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import TypeAlias, final
 
 from mcm.api.machine import Machine, MachinePhase
 from mcm.controllers.machine.last_operation import Marker, marker_in
 from mcm.controllers.runtime import Outcome
 
-StepResult: TypeAlias = Machine | Outcome
+
+@final
+class InLine:
+    """The step waits for a place of our own, and is woken when there is one: nobody was asked for
+    anything yet."""
+
+
+StepResult: TypeAlias = Machine | Outcome | InLine
 """What a step leads to: the machine with a new marker, or when to try the same step again."""
 
 

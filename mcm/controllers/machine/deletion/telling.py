@@ -6,13 +6,14 @@ What takes no time is done again by whoever comes after us, and worth no write.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import final
+from datetime import timedelta
+from typing import Final, final
 
 from mcm.api.machine import Machine
 from mcm.client.errors import KubeError
 from mcm.controllers.machine.deletion.node_condition import TerminatingCondition
 from mcm.controllers.machine.deletion.record import DeletionRecord
-from mcm.controllers.machine.deletion.steps import DeletionStep, step_of
+from mcm.controllers.machine.deletion.steps import DeletionStep, InLine, step_of
 from mcm.controllers.runtime import Outcome, earliest
 
 _AFTER_THE_DRAIN = (
@@ -21,6 +22,13 @@ _AFTER_THE_DRAIN = (
     DeletionStep.DELETE_NODE,
 )
 """A drain that waits marks the Node itself."""
+
+_MOMENT: Final = timedelta(seconds=2)
+"""What takes longer is told. Timestamps are of whole seconds: no less than one."""
+
+_LONG_LINE: Final = timedelta(seconds=30)
+"""How long a machine waits for its turn before people are told: of a large fleet that is deleted at
+once most do, for as long as the API server takes for all the others."""
 
 
 @final
@@ -31,12 +39,17 @@ class DeletionTelling:
         self._record = record
         self._condition = condition
 
-    async def paused(self, machine: Machine, until: Outcome) -> Outcome:
-        """Write where the deletion stands if it has lasted longer than a moment, else have it
-        looked at again then. Raises what a status write does."""
+    async def paused(self, machine: Machine, result: Outcome | InLine) -> Outcome:
+        """Write where the deletion stands if it has lasted longer than a moment, or is in line for
+        long, else have it looked at again then. Raises what a status write does."""
+        until, worth = (
+            (Outcome(reason="waiting for a place to delete"), _LONG_LINE)
+            if isinstance(result, InLine)
+            else (result, _MOMENT)
+        )
         if self._record.is_over(machine):
             return until
-        left = self._record.moment_left(machine)
+        left = self._record.seconds_left(machine, worth)
         if left > 0:
             return earliest(until, Outcome(after=left, reason=until.reason))
         await self._mark(await self._record.written(machine))

@@ -16,7 +16,7 @@ from mcm.controllers.machine.deletion.left_behind import (
 )
 from mcm.controllers.machine.deletion.provider_answers import Answer
 from mcm.controllers.machine.deletion.record import DeletionRecord
-from mcm.controllers.machine.deletion.steps import StepResult
+from mcm.controllers.machine.deletion.steps import InLine, StepResult
 from mcm.controllers.machine.deletion.telling import DeletionTelling
 from mcm.controllers.machine.metrics import MachineMetrics
 from mcm.controllers.machine.ports import ControlCluster, class_key
@@ -61,7 +61,7 @@ class VMDeletion:
             Purpose.DELETION, machine.metadata.key, class_key=class_.metadata.key
         ) as placed:
             if not placed:
-                return Outcome(reason="waiting for a place to delete")
+                return InLine()
             return await self._ask(machine, class_)
 
     async def _without_class(self, machine: Machine) -> StepResult:
@@ -91,7 +91,7 @@ class VMDeletion:
             response = await self._provider.delete(request, slow=asked)
         except ProviderFailed as failure:
             result = await self._refused(asked.machine, class_, failure)
-            return result if isinstance(result, Outcome) else await self._record.written(result)
+            return await self._record.written(result) if isinstance(result, Machine) else result
         machine = asked.machine
         self._count_once(machine, class_)
         return await self._record.answered(
