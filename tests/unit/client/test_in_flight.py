@@ -85,7 +85,7 @@ _STEPS = st.lists(
 def test_answers_never_lower_it_refusals_never_raise_it_and_it_stays_in_bounds(
     most: int, steps: list[tuple[bool, int, float, float, float]]
 ) -> None:
-    """Whatever the clock does, late answers included, and however long the server wants."""
+    """Whatever the clock does, however late an answer comes, and however long the server wants."""
     limit, now = InFlightLimit(most), 0.0
     for was_served, in_flight, passed, took, wait in steps:
         now += passed
